@@ -1,0 +1,143 @@
+/**
+ * The head: the one register that decides what is true of a pipeline.
+ *
+ * Written only by compare-and-set on `revision`. Everything here is small; what is large (plans, manifests)
+ * is named with its hash. Version 1.
+ */
+import type { RangeText } from './offsets.ts'
+
+/** An object of the store with the SHA-256 of its bytes, in hex. */
+export interface ObjectRef {
+  readonly name: string
+  readonly bytes: number
+  readonly sha256: string
+}
+
+export const headVersion = 1
+
+export interface Head {
+  readonly version: number
+  readonly pipeline: string
+  /** Random id of this life of the pipeline. */
+  readonly incarnation: string
+  /** Counts every write. */
+  readonly revision: number
+  /** Random id of the write itself, by which a lost reply is read back. */
+  readonly write: string
+  /** Fencing token: grows with each run that takes the pipeline over. */
+  readonly generation: number
+  readonly run: RunState
+  readonly open: OpenAttempt | null
+  readonly committed: CommittedEpoch
+  readonly promotedThrough: number
+  /** Lanes that have a base marker in their sink, ever; sorted by sink, lane. */
+  readonly lanes: readonly RegisteredLane[]
+  /** Oldest epoch whose manifest, snapshots and staging are kept. */
+  readonly retainedFrom: number
+  readonly savepoints: readonly Savepoint[]
+  readonly failures: Failures
+  readonly parked: Parked | null
+}
+
+/** The run that holds or held the pipeline. */
+export interface RunState {
+  /** Grows by one with each run started; part of execution names. */
+  readonly sequence: number
+  readonly id: string
+  readonly open: boolean
+  /** Where it runs, as the launcher names it; lets another run ask whether it is gone. */
+  readonly place: string
+  readonly leaseMs: number
+  /** By the holder's own clock, only for the holder's use: when to renew. */
+  readonly renewedAtMs: number
+  /** Epochs that this run has finished, for the hand-over. */
+  readonly epochs: number
+}
+
+export interface OpenAttempt {
+  readonly attempt: string
+  readonly epoch: number
+  readonly build: string
+  readonly openedAtMs: number
+  /** How many offsets the plan spans; what bisection halves. */
+  readonly span: number
+  /** The only offset of the plan, when it has but one: the suspect. */
+  readonly suspect: SourceOffset | null
+}
+
+export interface SourceOffset {
+  readonly source: string
+  readonly partition: number
+  readonly offset: string
+}
+
+export interface CommittedEpoch {
+  /** 0 for the genesis manifest, which pins the start positions. */
+  readonly epoch: number
+  readonly attempt: string
+  readonly manifest: ObjectRef
+  readonly atMs: number
+}
+
+export interface RegisteredLane {
+  readonly sink: string
+  readonly lane: number
+  readonly target: string
+}
+
+export interface Savepoint {
+  readonly name: string
+  readonly epoch: number
+  readonly manifest: ObjectRef
+}
+
+/** What went wrong since the last commit. */
+export interface Failures {
+  /** Failures of the epoch that is next, in a row. */
+  readonly count: number
+  /** When each of the newest failures happened, for the failure-rate strategy; at most 100. */
+  readonly atMs: readonly number[]
+  readonly last: FailureReason | null
+  /** Not before this time may the next attempt open. */
+  readonly notBeforeMs: number
+  /** Bisection: the next plan spans at most this many offsets; null = no bound. Doubles with each commit. */
+  readonly spanMax: number | null
+  /** How often the suspect alone has failed without naming a record. */
+  readonly suspect: (SourceOffset & { readonly times: number }) | null
+  /** Records convicted by repeated failure alone; they are rejected instead of processed. Cleared on commit. */
+  readonly convicted: readonly SourceOffset[]
+}
+
+export interface FailureReason {
+  readonly code: string
+  readonly message: string
+  readonly attempt: string
+  readonly atMs: number
+  /** The record at fault, when the failure names one. */
+  readonly record: SourceOffset | null
+  readonly operator: string | null
+}
+
+/** A pipeline that waits: for a person or a new build (`failure`), or for a sink to come back (`promotion`). */
+export interface Parked {
+  readonly kind: 'failure' | 'promotion'
+  readonly code: string
+  readonly message: string
+  readonly sinceMs: number
+  /** `promotion` parks try again at this time by themselves. */
+  readonly retryAtMs: number | null
+  readonly retries: number
+  /** The build that failed; another build lifts a `failure` park. */
+  readonly build: string
+}
+
+/** One committed epoch in the ledger's history, written in the transaction that commits it. */
+export interface HistoryItem {
+  readonly epoch: number
+  readonly attempt: string
+  readonly generation: number
+  readonly manifest: ObjectRef
+  readonly atMs: number
+}
+
+export type { RangeText }

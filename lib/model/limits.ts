@@ -1,0 +1,30 @@
+/**
+ * The limits that the design lives within, in one table.
+ *
+ * Sources: AWS service quotas (Step Functions, Lambda, DynamoDB) as published in November 2026; ours are marked.
+ */
+export const limits = Object.freeze({
+  /** Step Functions: bytes of input or output of a state. */
+  statePayloadBytesMax: 256 * 1024,
+  /** Step Functions Standard: events an execution may have. */
+  executionEventsMax: 25_000,
+  /** Step Functions: iterations of an inline Map at once. */
+  mapConcurrencyMax: 40,
+  /** Lambda: the longest invocation. */
+  functionMs: 15 * 60_000,
+  /** DynamoDB: bytes of an item. */
+  itemBytesMax: 400 * 1024,
+  /** Ours: epochs before a run hands over to a fresh execution (about 50 events an epoch at 40 tasks and lanes). */
+  runEpochsMax: 100,
+  /** Ours: largest record that a source delivers. */
+  recordBytesMax: 8 * 1024 * 1024,
+  /** Ours: offsets an epoch may span. */
+  epochSpanMax: 2_000_000,
+  /** Ours: key groups of a pipeline. */
+  keyGroups: 128,
+  keyGroupsMax: 32_768,
+  /** Ours: rejected records an epoch may keep under onError: skip. */
+  rejectedPerEpochMax: 10_000,
+  /** Ours: failure times kept in the head. */
+  failureTimesMax: 100,
+})

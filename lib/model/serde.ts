@@ -1,0 +1,72 @@
+/**
+ * Serdes: how keys and values become bytes and come back.
+ *
+ * `decode` reads a slice of the batch in place, `encode` may return a string, which the writers encode straight
+ * into their batch: no buffer per record either way. A null on the wire is a tombstone and never reaches
+ * `decode` unless the serde is wrapped in `nullable`.
+ */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { PawlError } from './errors.ts'
+
+export interface Serde<T> {
+  /** Stands in the topology; a change of it is a change of the pipeline. */
+  readonly name: string
+  /** True when `decode` is to be called for null as well, giving null. */
+  readonly nullable?: boolean
+  encode(value: T): string | Uint8Array | null
+  decode(bytes: Buffer, start: number, end: number): T
+}
+
+/** UTF-8 text. */
+export function text(): Serde<string> {
+  return {
+    name: 'text',
+    encode: (value) => value,
+    decode: (bytes, start, end) => bytes.toString('utf8', start, end),
+  }
+}
+
+/** Bytes as they are; `decode` copies, so that a value outlives its batch. */
+export function bytes(): Serde<Uint8Array> {
+  return {
+    name: 'bytes',
+    encode: (value) => value,
+    decode: (source, start, end) => Uint8Array.prototype.slice.call(source, start, end),
+  }
+}
+
+/**
+ * JSON. With a Standard Schema (zod, valibot, …) each decoded value is validated and takes the schema's output
+ * type. Throws what `JSON.parse` or the schema reports; the engine turns it into a rejected record.
+ */
+export function json<T = unknown>(): Serde<T>
+export function json<S extends StandardSchemaV1>(schema: S): Serde<StandardSchemaV1.InferOutput<S>>
+export function json(schema?: StandardSchemaV1): Serde<unknown> {
+  const parse = (source: Buffer, start: number, end: number): unknown => JSON.parse(source.toString('utf8', start, end))
+  return {
+    name: 'json',
+    encode: (value) => JSON.stringify(value),
+    decode: schema ? (source, start, end) => validated(schema, parse(source, start, end)) : parse,
+  }
+}
+
+/** Lets null through: a tombstone arrives as `null`, and `null` is written as a tombstone. */
+export function nullable<T>(inner: Serde<T>): Serde<T | null> {
+  return {
+    name: `nullable(${inner.name})`,
+    nullable: true,
+    encode: (value) => (value === null ? null : inner.encode(value)),
+    decode: (source, start, end) => (start < 0 ? null : inner.decode(source, start, end)),
+  }
+}
+
+function validated(schema: StandardSchemaV1, value: unknown): unknown {
+  const result = schema['~standard'].validate(value)
+  if (result instanceof Promise) throw new PawlError('PIPELINE_INVALID', 'the schema validates asynchronously')
+  if (result.issues) {
+    const issue = result.issues[0]
+    const path = issue.path?.map((part) => (typeof part === 'object' ? String(part.key) : String(part))).join('.')
+    throw new Error(path ? `${path}: ${issue.message}` : issue.message)
+  }
+  return result.value
+}

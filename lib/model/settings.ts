@@ -1,0 +1,82 @@
+/**
+ * Settings of a pipeline, under the names that users of stream processors know.
+ *
+ * Pure data with every default filled in by `compile`.
+ */
+
+/** What follows a failed attempt. */
+export type RestartStrategy =
+  /** Park at the first failure. */
+  | { readonly strategy: 'none' }
+  | { readonly strategy: 'fixed-delay'; readonly attempts: number; readonly delayMs: number }
+  | {
+      readonly strategy: 'exponential-delay'
+      readonly initialMs: number
+      readonly maxMs: number
+      readonly multiplier: number
+      /** Null: for ever. */
+      readonly attempts: number | null
+    }
+  /** Park when more than `failures` fall within `intervalMs`. */
+  | {
+      readonly strategy: 'failure-rate'
+      readonly failures: number
+      readonly intervalMs: number
+      readonly delayMs: number
+    }
+
+export interface CheckpointSettings {
+  /** From the start of one epoch to the start of the next. 0: as fast as there is input. */
+  readonly intervalMs: number
+  /** From the end of one epoch to the start of the next, at least. */
+  readonly minPauseMs: number
+  /** An attempt that takes longer is aborted, and the next one is half as large. */
+  readonly timeoutMs: number
+  /** Failed attempts in a row that are repeated at once, before the restart strategy is asked. */
+  readonly tolerableFailures: number
+}
+
+export interface EpochSettings {
+  /** Offsets that one epoch may span, over all partitions. */
+  readonly spanMax: number
+  /** An epoch that spans no more than this runs as one fused task. */
+  readonly fuseSpanMax: number
+  /** Failures of a suspect record alone, without a word, until it is convicted. */
+  readonly convictAfter: number
+}
+
+export interface RetainSettings {
+  /** Epochs behind the newest that stay restorable, with their staged output. */
+  readonly epochs: number
+}
+
+/** What happens to a record that does not decode, whose operator throws, or that does not encode. */
+export type ErrorPolicy = 'fail' | 'skip' | 'dead-letter'
+
+export interface Settings {
+  readonly guarantee: 'exactly-once'
+  readonly checkpoint: CheckpointSettings
+  readonly restart: RestartStrategy
+  readonly epoch: EpochSettings
+  readonly retain: RetainSettings
+  readonly leaseMs: number
+  /** Tasks a keyed stage is split into. */
+  readonly shards: number
+  readonly keyGroups: number
+  readonly onError: ErrorPolicy
+  /** Wait before a parked promotion is tried again: doubles from the first to the second. */
+  readonly promotionRetryMs: readonly [first: number, max: number]
+}
+
+export const defaultSettings: Settings = Object.freeze<Settings>({
+  guarantee: 'exactly-once',
+  checkpoint: { intervalMs: 1000, minPauseMs: 0, timeoutMs: 60_000, tolerableFailures: 0 },
+  restart: { strategy: 'exponential-delay', initialMs: 100, maxMs: 60_000, multiplier: 2, attempts: null },
+  epoch: { spanMax: 500_000, fuseSpanMax: 50_000, convictAfter: 2 },
+  retain: { epochs: 10 },
+  leaseMs: 150_000,
+  shards: 1,
+  keyGroups: 128,
+  onError: 'fail',
+  promotionRetryMs: [1000, 300_000],
+})

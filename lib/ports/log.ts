@@ -1,0 +1,40 @@
+/**
+ * A log source: a topic that can be read again by offset range.
+ *
+ * Obligations: `read` delivers each visible record of `[start, end)` once, in offset order, and then ends, also
+ * when the range holds none (control batches, aborted records, holes). Under read_committed `bounds` never
+ * reports an end past the last stable offset. Refusals: `LOG_OFFSET_LOST` when start lies below the log's start,
+ * `TOPIC_MISSING`, `BATCH_DAMAGED`.
+ */
+import type { LogBatch, LogRecord } from '../model/records.ts'
+
+export interface LogSource {
+  /** Where the log stands now. */
+  bounds(): Promise<LogBounds>
+  /** Start offsets by partition for a position; partitions as of now. Throws `START_POSITION_INVALID`. */
+  resolve(position: StartPosition): Promise<ReadonlyMap<number, bigint>>
+  read(range: { readonly partition: number; readonly start: bigint; readonly end: bigint }): AsyncIterable<LogBatch>
+  /** Tells monitoring tools how far the pipeline is (group offsets). Never read back as truth. */
+  publish?(group: string, offsets: ReadonlyMap<number, bigint>): Promise<void>
+  close(): Promise<void>
+}
+
+export interface LogBounds {
+  /** Changes when the topic is deleted and created again. */
+  readonly topicId: string
+  /** Sorted by partition, without gaps from 0. */
+  readonly partitions: readonly { readonly partition: number; readonly start: bigint; readonly end: bigint }[]
+}
+
+export type StartPosition =
+  | { readonly at: 'earliest' }
+  | { readonly at: 'latest' }
+  | { readonly at: 'timestamp'; readonly timestampMs: number }
+  | { readonly at: 'offsets'; readonly offsets: Readonly<Record<number, string>> }
+  | { readonly at: 'group'; readonly group: string }
+
+/** A log that can be appended to, for tools and tests. */
+export interface LogAppender {
+  append(partition: number, records: readonly LogRecord[]): Promise<{ readonly baseOffset: bigint }>
+  close(): Promise<void>
+}

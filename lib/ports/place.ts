@@ -1,0 +1,25 @@
+/**
+ * A place: everything a step needs from where it runs.
+ *
+ * Composition roots build one; steps in `epoch/` take it as their first argument.
+ */
+import type { Ledger } from './ledger.ts'
+import type { LogSource } from './log.ts'
+import type { Sink } from './sink.ts'
+import type { SinkSpec, SourceSpec } from './spec.ts'
+import type { Store } from './store.ts'
+import type { Clock, Launcher, Random, Telemetry } from './system.ts'
+
+export interface Place {
+  readonly ledger: Ledger
+  readonly store: Store
+  readonly launcher: Launcher
+  readonly clock: Clock
+  readonly random: Random
+  readonly telemetry: Telemetry
+  /** Where this run is, for `Launcher.status` of others. */
+  readonly place: string
+  /** Opened once and kept; the place decides what a topic is. */
+  source(id: string, spec: SourceSpec<unknown, unknown>, incarnation: string): Promise<LogSource>
+  sink(id: string, spec: SinkSpec<unknown, unknown>, incarnation: string): Promise<Sink>
+}

@@ -1,0 +1,70 @@
+/**
+ * A sink: where output becomes visible, once an epoch, once only.
+ *
+ * `stage` writes what nobody sees, under names of its own; `promote` makes it visible and moves the lane's marker
+ * in one atomic step of the sink. Obligations of `promote`: it compares the marker with `committable.prev`
+ * **inside** that step and writes nothing when they differ, but answers with what it found; who is right is
+ * judged by the caller. So it can be repeated, run twice at once, or arrive late. A lost answer is thrown as
+ * `UNKNOWN_RESULT` or `SINK_UNAVAILABLE`.
+ */
+import type { CommitPermit, Committable, Marker, StagedPart } from '../model/manifest.ts'
+import type { Store } from './store.ts'
+
+export type Guarantee = 'exactly-once' | 'at-least-once'
+
+export interface Sink {
+  /** Resolved target, e.g. `kafka:topic`; goes into committables. */
+  readonly target: string
+  readonly limits: SinkLimits
+  /** A writer for one invocation of one task. */
+  stage(context: StageContext): Promise<StageWriter>
+  /** In precommit: the parts of one lane, in task order, become one committable. Default: the parts as they are. */
+  assemble?(parts: readonly StagedPart[], context: StageContext): Promise<readonly StagedPart[]>
+  /** Writes the base marker unless the lane has a marker; answers with the marker that the lane has then. */
+  base(lane: number, marker: Marker): Promise<Marker>
+  /** `healing` tells that the sink lost epochs: absent staging is then an error, not a sign of success. */
+  promote(
+    committable: Committable,
+    permit: CommitPermit,
+    options?: { readonly healing?: boolean },
+  ): Promise<PromoteResult>
+  marker(lane: number): Promise<Marker | null>
+  /** Drops staged parts that will never be promoted. Objects of the store are deleted by the caller. */
+  discard?(parts: readonly StagedPart[]): Promise<void>
+  close(): Promise<void>
+}
+
+export type PromoteResult =
+  | { readonly result: 'promoted' }
+  /** Nothing was written: the marker is not `prev`. Null: there is no marker. */
+  | { readonly result: 'refused'; readonly found: Marker | null }
+
+export interface SinkLimits {
+  /** What one promote may carry a lane. */
+  readonly laneRowsMax: number
+  readonly laneBytesMax: number
+}
+
+export interface StageContext {
+  readonly store: Store
+  /** Names below this prefix belong to this invocation and sink alone. */
+  readonly prefix: string
+  readonly incarnation: string
+  readonly epoch: number
+  /** Lanes that the plan registered for this sink. */
+  readonly lanes: number
+}
+
+export interface StageWriter {
+  /**
+   * Adds one row; synchronous, no allocation expected. `partition` is the source partition, by which rows
+   * without a key choose their lane. Throws what the serde throws, before anything of the row is kept.
+   */
+  add(key: unknown, value: unknown, timestampMs: number, partition: number): void
+  /** Bytes buffered and not yet handed to the store. */
+  readonly bufferedBytes: number
+  /** Hands what is buffered to the store, for long epochs; called between batches. */
+  flush(): Promise<void>
+  /** Makes everything durable. One part for each lane that has rows. */
+  seal(): Promise<StagedPart[]>
+}
