@@ -7,9 +7,12 @@
  */
 
 import type { SourceOffset } from '../model/head.ts'
-import type { Counts, RejectedRecord, Snapshot } from '../model/manifest.ts'
+import type { Counts, RejectedRecord } from '../model/manifest.ts'
 import type { LogBatch } from '../model/records.ts'
 import type { StageWriter } from '../ports/sink.ts'
+import type { OperatorState } from '../state/operator-state.ts'
+
+export type { OperatorState } from '../state/operator-state.ts'
 
 export interface ProgramOptions {
   /** `'fused'` runs every stage in one task. */
@@ -48,23 +51,4 @@ export interface ShuffleSegment {
   readonly stage: number
   readonly shard: number
   readonly chunks: readonly Buffer[]
-}
-
-/**
- * State of one operator in one shard, in memory. Made from snapshot files, changed by the program, written back as a
- * delta of what was touched (or a new base when deltas outweigh it).
- */
-export interface OperatorState {
-  readonly operator: string
-  readonly stateKind: string
-  readonly stateVersion: number
-  readonly keyGroups: readonly [from: number, to: number]
-  /** How many entries it holds. */
-  readonly entries: number
-  /** Bytes of the files to add to (`delta`) or put in place of (`base`) those of the parent; null when nothing was touched. */
-  encode(
-    parent: Snapshot | null,
-  ): { readonly file: 'base' | 'delta'; readonly entries: number; readonly chunks: readonly Buffer[] } | null
-  /** Forget what was touched: the epoch is committed and this is the new parent state. */
-  settle(): void
 }
