@@ -8,6 +8,7 @@ import type { ProgressEvent } from '../model/event.ts'
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   nowMs(): number
+  /** Resolves after `ms`, or as soon as `signal` aborts; it never rejects, the caller looks at its signal. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
