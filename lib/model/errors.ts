@@ -51,6 +51,11 @@ export const errorRegistry = registered({
     'a record batch does not match its checksum or its length',
     'read the partition with the Kafka tools; restore the topic or skip the range by an explicit policy',
   ],
+  BATCH_FORMAT_UNKNOWN: [
+    'Invalid',
+    'a record batch is not of format version 2',
+    'rewrite the topic with producers of Kafka 0.11 or newer',
+  ],
   BROKER_UNREACHABLE: [
     'Retryable',
     'no broker answered',
