@@ -9,6 +9,7 @@ import type { Header } from '../model/records.ts'
 import type { Serde } from '../model/serde.ts'
 import type { LogSource, StartPosition } from './log.ts'
 import type { Guarantee, Sink } from './sink.ts'
+import type { Store } from './store.ts'
 
 /** What a place gives to a spec that opens itself. */
 export interface OpenContext {
@@ -18,6 +19,8 @@ export interface OpenContext {
   readonly stage: string
   /** Directory of the embedded place, or null. */
   readonly directory: string | null
+  /** Where staged output waits; promotion reads it back from here. */
+  readonly store: Store
 }
 
 /** A named log. Source and sink alike. */
