@@ -24,13 +24,11 @@ export function sabotagedSink(sink: MemorySink, store: Store, sabotage: SinkSabo
 }
 
 function promotes(sink: MemorySink, store: Store): Record<SinkSabotage, Sink['promote']> {
-  const laterTurn = () => new Promise((resolve) => setImmediate(resolve))
   return {
     async 'marker-outside'(committable, permit) {
       const found = sink.marker(committable.lane)
       if (!sameMarker(found, committable.prev)) return { result: 'refused', found }
       const rows = await readStagedRows(store, committable)
-      await laterTurn()
       sink.transact(committable.lane, () => ({ rows, marker: markerAfter(committable, permit) }))
       return { result: 'promoted' }
     },
