@@ -1,0 +1,66 @@
+/**
+ * Words that say nothing, and the few places where they do say something.
+ *
+ * Exceptions are data with a reason. A name is split at capitals, digits stay with their word: `baseOffset` has
+ * the parts `base` and `offset`, `base64` is one word.
+ */
+
+/** Words that may not be a part of a name of ours. */
+export const bannedWords = new Set(
+  [
+    ['process', 'processor', 'handle', 'handler', 'manage', 'manager', 'data', 'info', 'util', 'utils', 'utility'],
+    ['helper', 'helpers', 'service', 'services', 'common', 'base'],
+  ].flat(),
+)
+
+/** Names in which a banned word has a meaning of its own. */
+export const exceptions: readonly { readonly names: RegExp; readonly reason: string }[] = [
+  {
+    names: /^(set|read|last)?[bB]ase(Offset|Timestamp|Sequence)s?(Ms)?$/,
+    reason: 'fields of the Kafka record batch, as its format calls them',
+  },
+  {
+    names: /^base(File|Bytes|Entries|Chunks|Marker)?$|Base$/,
+    reason: 'a snapshot is a base and its deltas; a lane begins with a base marker',
+  },
+  { names: /^(Staged)?[hH]andle$/, reason: 'a staged part carries a handle that only its sink can read' },
+  {
+    names: /^(child|worker|broker|this)Process$|^process(Place|Stat|Id)$/,
+    reason: 'a process of the operating system',
+  },
+]
+
+/** Files in `epoch/` and `cli/` are verbs; these are the nouns that their rooms are about. */
+export const nounFiles = new Set([
+  'lib/epoch/facts.ts',
+  'lib/epoch/job.ts',
+  'lib/epoch/machine.ts',
+  'lib/epoch/permit.ts',
+  'lib/epoch/names.ts',
+  'lib/epoch/steps.ts',
+  'lib/cli/main.ts',
+])
+
+/** First words of file names in `epoch/` and `cli/`. A new verb is added here when it is a word of the field. */
+export const verbs = new Set(
+  [
+    [
+      'abort',
+      'amend',
+      'begin',
+      'claim',
+      'close',
+      'collect',
+      'commit',
+      'create',
+      'decide',
+      'fail',
+      'finalize',
+      'gather',
+      'heal',
+    ],
+    ['judge', 'leave', 'load', 'observe', 'open', 'operate', 'parse', 'plan', 'precommit', 'print', 'produce'],
+    ['promote', 'read', 'recover', 'register', 'renew', 'report', 'restart', 'ring', 'run', 'seal', 'show', 'simulate'],
+    ['split', 'start', 'step', 'survey', 'verify', 'wait', 'wake', 'list', 'write', 'watch'],
+  ].flat(),
+)
