@@ -46,6 +46,11 @@ export const errorRegistry = registered({
     'the broker refused the credentials',
     'check user, password, mechanism and certificates of the cluster',
   ],
+  AUTHORIZATION_FAILED: [
+    'Invalid',
+    'the broker does not allow the operation',
+    'grant the principal what is named; docs/operations.md lists all permissions',
+  ],
   BATCH_DAMAGED: [
     'Corrupt',
     'a record batch does not match its checksum or its length',
@@ -90,8 +95,8 @@ export const errorRegistry = registered({
   DISK_FULL: ['Retryable', 'the disk of the store is full', 'free space; Pawl goes on by itself'],
   ENCODE_FAILED: [
     'Invalid',
-    'a value does not encode for its sink',
-    'mend the operator before the sink, or choose onError: skip or a dead-letter output',
+    'a value does not encode',
+    'mend the operator that made it, or choose onError: skip or a dead-letter output before a sink',
   ],
   EPOCH_CRASHED: [
     'Retryable',
@@ -132,6 +137,11 @@ export const errorRegistry = registered({
     'the ledger was restored to an older state: restore the newest one, or start a new incarnation',
   ],
   LEDGER_TOO_NEW: ['Invalid', 'the ledger was written by a newer Pawl', 'run at least that version'],
+  LEDGER_UNAVAILABLE: [
+    'Retryable',
+    'the ledger does not answer',
+    'check its file and directory; Pawl tries again by itself',
+  ],
   LINEAGE_CHANGED: [
     'Invalid',
     'the pipeline file does not fit the state of its last epoch',
@@ -148,6 +158,7 @@ export const errorRegistry = registered({
     'the log ends before the offset that was committed',
     'the topic was restored or truncated: restore it, or start a new incarnation',
   ],
+  LOG_TOO_NEW: ['Invalid', 'the log was written by a newer Pawl', 'run at least that version'],
   MANIFEST_DAMAGED: [
     'Corrupt',
     'a manifest does not match its hash',
@@ -196,6 +207,11 @@ export const errorRegistry = registered({
     'a record exceeds the size limit',
     'raise the limit at both ends, or choose onError: skip or a dead-letter output',
   ],
+  ROWS_REFUSED: [
+    'Invalid',
+    'the sink refuses rows of a committed epoch',
+    'mend the limits of the target; promotion goes on by itself',
+  ],
   SHUFFLE_DAMAGED: [
     'Retryable',
     'a shuffle segment does not match its checksum',
@@ -227,6 +243,11 @@ export const errorRegistry = registered({
     'the start position cannot be resolved',
     'name offsets that the log holds, or another position',
   ],
+  STATE_TOO_LARGE: [
+    'Invalid',
+    'an operator holds more keys in one shard than fit',
+    'run the pipeline with more shards',
+  ],
   STATE_VERSION_NEWER: [
     'Invalid',
     'the state was written by a newer version of its operator',
@@ -245,6 +266,11 @@ export const errorRegistry = registered({
     'Fenced',
     'another producer took over the transactional id',
     'nothing: the head decides who goes on',
+  ],
+  TRANSACTION_TIMEOUT_INVALID: [
+    'Invalid',
+    'the transaction timeout is longer than the broker allows',
+    "lower transactionTimeoutMs of the cluster, or raise the broker's transaction.max.timeout.ms",
   ],
   UNKNOWN_RESULT: ['Retryable', 'the answer to a write was lost', 'nothing: the result is read back'],
   WORKER_DIED: ['Retryable', 'a worker thread died', 'nothing: the epoch is planned again, smaller if it dies again'],
