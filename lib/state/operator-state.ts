@@ -8,8 +8,13 @@ import type { Snapshot } from '../model/manifest.ts'
 
 /** What `OperatorState.encode` gives: one file, to be stored as the concatenation of its chunks. */
 export interface EncodedSnapshot {
-  /** A `delta` is added after the files of the parent, a `base` takes their place. */
+  /** A `delta` is added after files of the parent, a `base` takes their place. */
   readonly file: 'base' | 'delta'
+  /**
+   * How many of the parent's files stay before this one: 0 for a base, all for a delta, fewer for a delta that also
+   * carries what the last deltas said. The new list is `[...parent.files.slice(0, keep), file]`.
+   */
+  readonly keep: number
   readonly entries: number
   readonly chunks: readonly Buffer[]
 }
