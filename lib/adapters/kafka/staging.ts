@@ -1,0 +1,264 @@
+/**
+ * Staging: rows become sealed Kafka record batches, once, in the task that made them.
+ *
+ * A batch belongs to one topic, partition and lane and waits in the store until its epoch is committed; promotion
+ * only names the producer in it. Keys go to partitions as the Java client's default partitioner sends them; a row
+ * without a key goes to its source partition modulo the number of partitions. The lane follows from the same hash
+ * (so that with as many lanes as partitions a lane writes to one partition); rows of one key keep their order.
+ *
+ * A row that the broker would refuse is refused here, before the commit: too large, a timestamp outside the
+ * topic's bounds, no key for a compacted topic. Partition counts are pinned in the handle.
+ */
+import { createHash } from 'node:crypto'
+import { assert } from '../../model/assert.ts'
+import { PawlError } from '../../model/errors.ts'
+import type { ObjectRef } from '../../model/head.ts'
+import type { StagedPart } from '../../model/manifest.ts'
+import { murmur2 } from '../../model/murmur2.ts'
+import { RecordBatchEncoder } from '../../model/record-batch.ts'
+import type { Header } from '../../model/records.ts'
+import type { StageContext, StageWriter } from '../../ports/sink.ts'
+import type { TopicSpec } from '../../ports/spec.ts'
+
+/** Batches are sealed before they grow past this. */
+export const batchBytesMax = 900_000
+/** Varints of one record around its key and value, and one more for each change of timestamp; an upper bound. */
+const recordOverheadMax = 48
+const batchHeaderBytes = 61
+/** Encoders kept over a flush; beyond, memory goes back. */
+const encodersKeptMax = 64
+
+/** What a topic takes, as of when it was looked up. */
+export interface StagingTarget {
+  readonly topic: string
+  /** Changes when the topic is created again. */
+  readonly topicId: string
+  readonly partitions: number
+  /** `max.message.bytes` of the topic. */
+  readonly messageBytesMax: number
+  /** What the topic accepts as timestamp of a record; -1 (none) is always fine. */
+  readonly timestampMinMs: number
+  readonly timestampMaxMs: number
+  /** A compacted topic refuses records without a key. */
+  readonly keyRequired: boolean
+}
+
+/** What promotion needs beside the objects: `topics` are referred to by position. Version 1. */
+export interface StagedHandle {
+  readonly version: 1
+  readonly topics: readonly { readonly topic: string; readonly topicId: string; readonly partitions: number }[]
+  /** For each object its batches, in order: where they go, how long they are, how many records they hold. */
+  readonly objects: readonly (readonly StagedBatch[])[]
+}
+export type StagedBatch = readonly [topic: number, partition: number, bytes: number, rows: number]
+
+type Encoded = string | Uint8Array | null
+
+interface OpenTarget extends StagingTarget {
+  readonly index: number
+  readonly batchBytesMax: number
+  /** By lane · partitions + partition. */
+  encoders: (RecordBatchEncoder | undefined)[]
+}
+
+/** What waits for one lane's next object, and what the lane has in the store already. */
+interface OpenLane {
+  readonly lane: number
+  rows: number
+  bytes: number
+  chunks: Buffer[]
+  batches: StagedBatch[]
+  readonly objects: ObjectRef[]
+  readonly indexes: StagedBatch[][]
+}
+
+/** A writer for one invocation; `targets` holds the topic of the spec, or every topic of its route. */
+export function stagingWriter(
+  spec: TopicSpec<unknown, unknown>,
+  targets: readonly StagingTarget[],
+  context: StageContext,
+): StageWriter {
+  return new StagingWriter(spec, targets, context)
+}
+
+class StagingWriter implements StageWriter {
+  bufferedBytes = 0
+  readonly #spec: TopicSpec<unknown, unknown>
+  readonly #context: StageContext
+  readonly #targets: readonly OpenTarget[]
+  readonly #byTopic: ReadonlyMap<string, OpenTarget>
+  readonly #lanes: readonly OpenLane[]
+  #encoders = 0
+  #sealed = false
+  #scratch = Buffer.allocUnsafe(256)
+
+  constructor(spec: TopicSpec<unknown, unknown>, targets: readonly StagingTarget[], context: StageContext) {
+    this.#spec = spec
+    this.#context = context
+    this.#targets = targets.map((target, index) => ({
+      ...target,
+      index,
+      batchBytesMax: Math.min(batchBytesMax, target.messageBytesMax),
+      encoders: [],
+    }))
+    this.#byTopic = new Map(this.#targets.map((target) => [target.topic, target]))
+    this.#lanes = Array.from({ length: context.lanes }, (_, lane) => ({
+      lane,
+      rows: 0,
+      bytes: 0,
+      chunks: [],
+      batches: [],
+      objects: [],
+      indexes: [],
+    }))
+  }
+
+  add(key: unknown, value: unknown, timestampMs: number, partition: number): void {
+    assert(!this.#sealed, 'a row was added to a sealed writer')
+    const spec = this.#spec
+    const target = spec.route === null ? this.#targets[0] : this.#routed(spec.route.choose(value, key))
+    const keyOut = key === null ? null : spec.key.encode(key)
+    const valueOut = spec.value.encode(value)
+    const headers = spec.headers === null ? undefined : spec.headers(value, key)
+    checkAccepted(target, keyOut, timestampMs)
+    const hash = keyOut === null ? partition : this.#hash(keyOut)
+    const lane = hash % this.#lanes.length
+    const to = hash % target.partitions
+    const slot = lane * target.partitions + to
+    const encoder = target.encoders[slot] ?? this.#encoder(target, slot)
+    // A UTF-16 unit is at most three bytes; only close to the limit is it worth counting them.
+    const bytesAtMost = 3 * (lengthOf(keyOut) + lengthOf(valueOut)) + recordOverheadMax
+    if (headers !== undefined || encoder.bytes + bytesAtMost > target.batchBytesMax)
+      this.#makeRoom(target, lane, to, encoder, recordBytes(keyOut, valueOut, headers))
+    const before = encoder.count === 0 ? 0 : encoder.bytes
+    encoder.add(timestampMs, keyOut, valueOut, headers)
+    this.bufferedBytes += encoder.bytes - before
+    this.#lanes[lane].rows++
+  }
+
+  async flush(): Promise<void> {
+    for (const target of this.#targets) {
+      for (const [slot, encoder] of target.encoders.entries()) {
+        if (encoder !== undefined && encoder.count > 0)
+          this.#close(target, Math.floor(slot / target.partitions), slot % target.partitions, encoder)
+      }
+    }
+    if (this.#encoders > encodersKeptMax) {
+      for (const target of this.#targets) target.encoders = []
+      this.#encoders = 0
+    }
+    this.bufferedBytes = 0
+    await Promise.all(this.#lanes.map((lane) => this.#store(lane)))
+  }
+
+  async seal(): Promise<StagedPart[]> {
+    await this.flush()
+    this.#sealed = true
+    return this.#lanes
+      .filter((lane) => lane.rows > 0)
+      .map((lane) => ({
+        lane: lane.lane,
+        rows: lane.rows,
+        bytes: lane.bytes,
+        objects: lane.objects,
+        handle: this.#handle(lane),
+      }))
+  }
+
+  #handle(lane: OpenLane): StagedHandle {
+    const topics = this.#targets.map(({ topic, topicId, partitions }) => ({ topic, topicId, partitions }))
+    return { version: 1, topics, objects: lane.indexes }
+  }
+
+  #routed(topic: string): OpenTarget {
+    const target = this.#byTopic.get(topic)
+    if (target === undefined)
+      throw new PawlError('ENCODE_FAILED', `route chose topic ${JSON.stringify(topic)}, which is not listed`, {
+        topics: [...this.#byTopic.keys()].join(' '),
+      })
+    return target
+  }
+
+  #encoder(target: OpenTarget, slot: number): RecordBatchEncoder {
+    const encoder = new RecordBatchEncoder({ recordBytesMax: target.messageBytesMax })
+    target.encoders[slot] = encoder
+    this.#encoders++
+    return encoder
+  }
+
+  #makeRoom(target: OpenTarget, lane: number, partition: number, encoder: RecordBatchEncoder, bytes: number): void {
+    if (batchHeaderBytes + bytes > target.messageBytesMax)
+      throw new PawlError(
+        'RECORD_TOO_LARGE',
+        `${bytes} bytes for topic ${target.topic}, whose max.message.bytes is ${target.messageBytesMax}`,
+        { bytes, bytesMax: target.messageBytesMax },
+      )
+    if (encoder.count > 0 && encoder.bytes + bytes > target.batchBytesMax) this.#close(target, lane, partition, encoder)
+  }
+
+  #close(target: OpenTarget, lane: number, partition: number, encoder: RecordBatchEncoder): void {
+    const batch = encoder.seal({ transactional: true })
+    const open = this.#lanes[lane]
+    open.chunks.push(batch)
+    open.batches.push([target.index, partition, batch.length, encoder.count])
+    open.bytes += batch.length
+    encoder.reset()
+  }
+
+  async #store(lane: OpenLane): Promise<void> {
+    if (lane.chunks.length === 0) return
+    const { chunks, batches } = lane
+    lane.chunks = []
+    lane.batches = []
+    const digest = createHash('sha256')
+    for (const chunk of chunks) digest.update(chunk)
+    const name = `${this.#context.prefix}lane-${lane.lane}-${lane.objects.length}`
+    const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+    lane.objects.push({ name, bytes, sha256: digest.digest('hex') })
+    lane.indexes.push(batches)
+    await this.#context.store.create(name, chunks)
+  }
+
+  /** The positive hash of Java's partitioner. */
+  #hash(key: string | Uint8Array): number {
+    if (typeof key !== 'string') return murmur2(key) & 0x7fffffff
+    if (3 * key.length > this.#scratch.length) this.#scratch = Buffer.allocUnsafe(6 * key.length)
+    const scratch = this.#scratch
+    let at = 0
+    for (; at < key.length && at < 64; at++) {
+      const unit = key.charCodeAt(at)
+      if (unit > 0x7f) break
+      scratch[at] = unit
+    }
+    const bytes = at === key.length ? at : scratch.write(key)
+    return murmur2(scratch, 0, bytes) & 0x7fffffff
+  }
+}
+
+function checkAccepted(target: StagingTarget, key: Encoded, timestampMs: number): void {
+  if (key === null && target.keyRequired)
+    throw new PawlError('ENCODE_FAILED', `topic ${target.topic} is compacted and takes no row without a key`)
+  if (timestampMs === -1 || (timestampMs >= target.timestampMinMs && timestampMs <= target.timestampMaxMs)) return
+  throw new PawlError('ENCODE_FAILED', `topic ${target.topic} refuses the timestamp ${timestampMs}`, {
+    timestampMinMs: target.timestampMinMs,
+    timestampMaxMs: target.timestampMaxMs,
+  })
+}
+
+function lengthOf(content: Encoded): number {
+  if (content === null) return 0
+  if (typeof content === 'string' || content instanceof Uint8Array) return content.length
+  throw new PawlError('ENCODE_FAILED', `a serde gave ${typeof content}, which is neither text, bytes nor null`)
+}
+
+/** An upper bound that is exact but for a few varints. */
+function recordBytes(key: Encoded, value: Encoded, headers: readonly Header[] | undefined): number {
+  let bytes = recordOverheadMax + bytesOf(key) + bytesOf(value)
+  for (const [name, content] of headers ?? []) bytes += Buffer.byteLength(name) + bytesOf(content) + 10
+  return bytes
+}
+
+function bytesOf(content: Encoded): number {
+  if (content === null) return 0
+  return typeof content === 'string' ? Buffer.byteLength(content) : content.length
+}
