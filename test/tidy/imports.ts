@@ -48,7 +48,7 @@ export const rooms: readonly Room[] = [
     room: 'testing',
     rooms: [...core, 'adapters/shared', 'adapters/memory', 'adapters/interpreter'],
     packages: [],
-    builtins: pure,
+    builtins: [...pure, 'assert/strict'],
   },
   { room: 'entry', rooms: [...core, 'places', 'adapters/kafka'], packages: [], builtins: [] },
   { room: 'cli', rooms: [...core, 'adapters/*', 'places', 'testing', 'entry'], packages: [], builtins: 'all' },

@@ -8,22 +8,25 @@
 /** Words that may not be a part of a name of ours. */
 export const bannedWords = new Set(
   [
-    ['process', 'processor', 'handle', 'handler', 'manage', 'manager', 'data', 'info', 'util', 'utils', 'utility'],
-    ['helper', 'helpers', 'service', 'services', 'common', 'base'],
-  ].flat(),
+    'base common data handle handler handlers handles helper helpers info infos manage manager managers',
+    'process processor processors service services util utilities utility utils',
+  ].flatMap((line) => line.split(' ')),
 )
 
 /** Names in which a banned word has a meaning of its own. */
 export const exceptions: readonly { readonly names: RegExp; readonly reason: string }[] = [
   {
-    names: /^(set|read|last)?[bB]ase(Offset|Timestamp|Sequence)s?(Ms)?$/,
+    names: /^(set|read|last)?[bB]ase(Offset|Timestamp|Sequence)?s?(Ms|For|OfName)?$/,
     reason: 'fields of the Kafka record batch, as its format calls them',
   },
   {
-    names: /^base(File|Bytes|Entries|Chunks|Marker)?$|Base$/,
+    names: /^base(File|Bytes|Entries|Chunks|Marker|Share)?$|Base$/,
     reason: 'a snapshot is a base and its deltas; a lane begins with a base marker',
   },
-  { names: /^(Staged)?[hH]andle$/, reason: 'a staged part carries a handle that only its sink can read' },
+  {
+    names: /^([a-z]*|[A-Z][a-z]+)?[hH]andle(Of)?$/,
+    reason: 'a staged part carries a handle that only its sink can read',
+  },
   {
     names: /^(child|worker|broker|this)Process$|^process(Place|Stat|Id)$/,
     reason: 'a process of the operating system',
@@ -32,6 +35,7 @@ export const exceptions: readonly { readonly names: RegExp; readonly reason: str
 
 /** Files in `epoch/` and `cli/` are verbs; these are the nouns that their rooms are about. */
 export const nounFiles = new Set([
+  'lib/epoch/cause.ts',
   'lib/epoch/facts.ts',
   'lib/epoch/job.ts',
   'lib/epoch/machine.ts',
@@ -44,23 +48,9 @@ export const nounFiles = new Set([
 /** First words of file names in `epoch/` and `cli/`. A new verb is added here when it is a word of the field. */
 export const verbs = new Set(
   [
-    [
-      'abort',
-      'amend',
-      'begin',
-      'claim',
-      'close',
-      'collect',
-      'commit',
-      'create',
-      'decide',
-      'fail',
-      'finalize',
-      'gather',
-      'heal',
-    ],
-    ['judge', 'leave', 'load', 'observe', 'open', 'operate', 'parse', 'plan', 'precommit', 'print', 'produce'],
-    ['promote', 'read', 'recover', 'register', 'renew', 'report', 'restart', 'ring', 'run', 'seal', 'show', 'simulate'],
-    ['split', 'start', 'step', 'survey', 'verify', 'wait', 'wake', 'list', 'write', 'watch'],
-  ].flat(),
+    'abort amend begin claim close collect commit create decide execute fail finalize gather heal',
+    'judge leave list load observe open operate parse plan precommit print produce promote read',
+    'recover register renew report restart ring run seal show simulate split start step survey',
+    'verify wait wake watch write',
+  ].flatMap((line) => line.split(' ')),
 )
