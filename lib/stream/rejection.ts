@@ -1,0 +1,110 @@
+/**
+ * What happens to a record that cannot be processed: fail, skip with record, or dead letter.
+ *
+ * Apart because every operator ends here. A rejected record names source, topic, partition, offset and operator;
+ * its bytes are kept where they are at hand (before the first shuffle of an unfused task). What fails at the end of
+ * an epoch belongs to no single record: then partition and offset are −1 and the key is kept.
+ */
+import { type ErrorCode, type ErrorDetails, isPawlError, PawlError } from '../model/errors.ts'
+import { limits } from '../model/limits.ts'
+import type { RejectedRecord } from '../model/manifest.ts'
+import type { ErrorPolicy } from '../model/settings.ts'
+import type { StageWriter } from '../ports/sink.ts'
+import { KeyUndecodable, type TaskContext } from './context.ts'
+
+export type RejectionCode = Extract<
+  ErrorCode,
+  'DECODE_FAILED' | 'OPERATOR_FAILED' | 'ENCODE_FAILED' | 'RECORD_TOO_LARGE'
+>
+
+/** Where rejected records of one task go. */
+export class Rejections {
+  readonly records: RejectedRecord[] = []
+  count = 0
+  deadLetters = 0
+  readonly policy: ErrorPolicy
+  readonly #context: TaskContext
+  readonly #deadLetter: { readonly id: string; readonly writer: StageWriter } | null
+
+  constructor(
+    policy: ErrorPolicy,
+    context: TaskContext,
+    deadLetter: { readonly id: string; readonly writer: StageWriter } | null,
+  ) {
+    this.policy = policy
+    this.#context = context
+    this.#deadLetter = deadLetter
+  }
+
+  /** Rejects the record at hand. Returns when the policy lets the task go on, else throws naming the record. */
+  reject(code: RejectionCode, operator: string, error: unknown): void {
+    if (error instanceof KeyUndecodable)
+      this.#reject('DECODE_FAILED', this.#context.origin?.source ?? operator, error.cause ?? error)
+    else this.#reject(code, operator, error)
+  }
+
+  #reject(code: RejectionCode, operator: string, error: unknown): void {
+    const record = this.#recordOf(operator, error)
+    if (this.policy === 'fail') throw failure(code, record, error, this.#context.keyValue)
+    this.count++
+    if (this.policy === 'skip') this.#skip(record)
+    else this.#bury(record)
+  }
+
+  #skip(record: RejectedRecord): void {
+    if (this.records.length === limits.rejectedPerEpochMax)
+      throw new PawlError('EPOCH_TOO_LARGE', `more than ${limits.rejectedPerEpochMax} records are rejected`, {
+        operator: record.operator,
+      })
+    this.records.push(record)
+  }
+
+  #bury(record: RejectedRecord): void {
+    const { id, writer } = this.#deadLetter!
+    try {
+      writer.add(null, record, record.timestampMs, Math.max(0, record.partition))
+    } catch (error) {
+      if (isPawlError(error) && error.kind !== 'Invalid') throw error
+      throw failure('ENCODE_FAILED', { ...record, operator: id }, error, null)
+    }
+    this.deadLetters++
+  }
+
+  #recordOf(operator: string, error: unknown): RejectedRecord {
+    const { origin, topic, partition, offset, timestampMs, batch, index } = this.#context
+    return {
+      source: origin?.source ?? '',
+      topic,
+      partition,
+      offset: offset.toString(),
+      timestampMs,
+      operator,
+      error:
+        error instanceof Error
+          ? { name: error.name, message: error.message }
+          : { name: 'Error', message: String(error) },
+      key: batch ? base64(batch.bytes, batch.keyStarts[index], batch.keyEnds[index]) : this.#keyText(),
+      value: batch && base64(batch.bytes, batch.valueStarts[index], batch.valueEnds[index]),
+    }
+  }
+
+  #keyText(): string | null {
+    const { origin, keyValue } = this.#context
+    return origin === null && keyValue !== null ? Buffer.from(String(keyValue)).toString('base64') : null
+  }
+}
+
+function base64(bytes: Buffer, start: number, end: number): string | null {
+  return start < 0 ? null : bytes.toString('base64', start, end)
+}
+
+function failure(code: RejectionCode, record: RejectedRecord, error: unknown, key: unknown): PawlError {
+  const { source, topic, partition, offset, operator } = record
+  const { name, message } = record.error
+  const at = source === '' ? `the result for key ${JSON.stringify(key)}` : `record ${topic}/${partition}@${offset}`
+  const details: ErrorDetails =
+    source === ''
+      ? { operator, key: String(key), error: `${name}: ${message}` }
+      : { source, topic, partition, offset, operator, error: `${name}: ${message}` }
+  return new PawlError(code, `${operator} on ${at}: ${name}: ${message}`, details, error)
+}
