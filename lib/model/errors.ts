@@ -61,6 +61,11 @@ export const errorRegistry = registered({
     'a record batch is not of format version 2',
     'rewrite the topic with producers of Kafka 0.11 or newer',
   ],
+  BROKER_TOO_OLD: [
+    'Invalid',
+    'the broker does not speak a version of the protocol that Pawl needs',
+    'upgrade the brokers to Kafka 3.1 or newer',
+  ],
   BROKER_UNREACHABLE: [
     'Retryable',
     'no broker answered',
@@ -120,6 +125,11 @@ export const errorRegistry = registered({
     'a file that Pawl did not write has the name of an epoch',
     'move it away; the pipeline goes on',
   ],
+  GROUP_IN_USE: [
+    'Invalid',
+    'the consumer group has members of its own',
+    'choose a group for the pipeline that no consumer uses',
+  ],
   HISTORY_MISSING: [
     'Corrupt',
     'the ledger lacks a committed epoch',
@@ -159,6 +169,7 @@ export const errorRegistry = registered({
     'the topic was restored or truncated: restore it, or start a new incarnation',
   ],
   LOG_TOO_NEW: ['Invalid', 'the log was written by a newer Pawl', 'run at least that version'],
+  LOG_UNAVAILABLE: ['Retryable', 'the log does not answer', 'nothing is lost: Pawl tries again by itself'],
   MANIFEST_DAMAGED: [
     'Corrupt',
     'a manifest does not match its hash',
@@ -193,6 +204,11 @@ export const errorRegistry = registered({
     'Invalid',
     'an operator threw',
     'mend the operator, or choose onError: skip or a dead-letter output',
+  ],
+  PACKAGE_MISSING: [
+    'Invalid',
+    'a package that this feature needs is not installed',
+    'install the named package beside pawl',
   ],
   PIPELINE_FILE_INVALID: [
     'Invalid',

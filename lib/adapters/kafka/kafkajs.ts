@@ -1,0 +1,135 @@
+/**
+ * The parts of kafkajs 2.2 that the connection stands on: sockets, TLS, SASL and the queue of requests.
+ *
+ * Only its internals are used, because its public consumer and producer cannot do what is needed here. They are
+ * loaded when the first connection is opened. What is used of them is typed below, nothing else may be relied on.
+ */
+import { createRequire } from 'node:module'
+import type { Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
+import { PawlError } from '../../model/errors.ts'
+
+/** What kafkajs wants to know for SASL; made by `auth.ts`. */
+export type KafkaJsSasl =
+  | {
+      readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+      readonly username: string
+      readonly password: string
+    }
+  | { readonly mechanism: 'oauthbearer'; readonly oauthBearerProvider: () => Promise<{ readonly value: string }> }
+
+export interface KafkaJsConnectionOptions {
+  readonly host: string
+  readonly port: number
+  readonly clientId: string
+  readonly ssl: ConnectionOptions | null
+  readonly sasl: KafkaJsSasl | null
+  readonly connectionTimeoutMs: number
+  readonly requestTimeoutMs: number
+}
+
+/** kafkajs's `Connection`: one socket. */
+export interface KafkaJsConnection {
+  readonly socket?: Socket
+  readonly requestQueue: KafkaJsRequestQueue
+  isConnected(): boolean
+  isAuthenticated(): boolean
+  /** Authenticates again when the session is about to end; a no-op without SASL. */
+  authenticate(): Promise<void>
+  nextCorrelationId(): number
+  rejectRequests(error: Error): void
+  disconnect(): Promise<unknown>
+}
+
+export interface KafkaJsRequestQueue {
+  readonly pending: readonly unknown[]
+  readonly throttledUntil: number
+  scheduleCheckPendingRequests(): void
+  push(request: {
+    readonly entry: {
+      readonly apiKey: number
+      readonly apiName: string
+      readonly apiVersion: number
+      readonly correlationId: number
+      readonly resolve: (answer: { readonly payload: Buffer }) => void
+      readonly reject: (error: unknown) => void
+    }
+    readonly expectResponse: boolean
+    readonly requestTimeout: number
+    readonly sendRequest: () => void
+  }): void
+}
+
+/** A connection with what the broker speaks, not yet open. */
+export interface KafkaJsChannel {
+  readonly connection: KafkaJsConnection
+  /** Connects, asks for the API versions, authenticates. */
+  open(): Promise<void>
+  /** Newest version of an API at the broker; null when it has none. Only when open. */
+  versionMax(apiKey: number): number | null
+}
+
+interface Internals {
+  readonly Broker: new (
+    options: object,
+  ) => {
+    readonly versions: Readonly<Record<number, { readonly minVersion: number; readonly maxVersion: number }>> | null
+    connect(): Promise<void>
+  }
+  readonly ConnectionPool: new (options: object) => { readonly pool: readonly KafkaJsConnection[] }
+  readonly logger: unknown
+  readonly socketFactory: unknown
+}
+
+let internals: Internals | null = null
+
+/** Makes a channel to one address. Throws `PACKAGE_MISSING` when kafkajs is not installed. */
+export function kafkaJsChannel(options: KafkaJsConnectionOptions): KafkaJsChannel {
+  internals ??= load()
+  const { Broker, ConnectionPool, logger, socketFactory } = internals
+  const pool = new ConnectionPool({
+    host: options.host,
+    port: options.port,
+    clientId: options.clientId,
+    ssl: options.ssl,
+    // kafkajs keeps its authenticator in this object.
+    sasl: options.sasl === null ? null : { ...options.sasl },
+    logger,
+    socketFactory,
+    connectionTimeout: options.connectionTimeoutMs,
+    requestTimeout: options.requestTimeoutMs,
+    enforceRequestTimeout: true,
+    maxInFlightRequests: null,
+  })
+  const broker = new Broker({ connectionPool: pool, logger, allowAutoTopicCreation: false })
+  const [connection] = pool.pool
+  quieten(connection.requestQueue)
+  return {
+    connection,
+    open: () => broker.connect(),
+    versionMax: (apiKey) => broker.versions?.[apiKey]?.maxVersion ?? null,
+  }
+}
+
+function load(): Internals {
+  const require = createRequire(import.meta.url)
+  try {
+    const createLogger = require('kafkajs/src/loggers').createLogger
+    return {
+      Broker: require('kafkajs/src/broker'),
+      ConnectionPool: require('kafkajs/src/network/connectionPool'),
+      logger: createLogger({ level: 0, logCreator: () => () => {} }),
+      socketFactory: require('kafkajs/src/network/socketFactory')(),
+    }
+  } catch (error) {
+    throw new PawlError('PACKAGE_MISSING', 'kafkajs 2.2', { package: 'kafkajs' }, error)
+  }
+}
+
+/** kafkajs sets a timer of negative length after every answer, of which Node warns; it is needed only to wait. */
+function quieten(queue: KafkaJsRequestQueue): void {
+  const schedule = queue.scheduleCheckPendingRequests.bind(queue)
+  queue.scheduleCheckPendingRequests = () => {
+    if (queue.pending.length > 0 || queue.throttledUntil > Date.now()) schedule()
+  }
+}
