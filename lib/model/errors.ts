@@ -292,6 +292,7 @@ export const errorRegistry = registered({
   WORKER_DIED: ['Retryable', 'a worker thread died', 'nothing: the epoch is planned again, smaller if it dies again'],
 })
 
+/** A code of the registry. */
 export type ErrorCode = keyof typeof errorRegistry
 
 /** Details that travel with an error; offsets as decimal strings. Never holds a secret. */

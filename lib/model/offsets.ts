@@ -6,6 +6,7 @@
  */
 import { PawlError } from './errors.ts'
 
+/** A position in a partition, as int64. */
 export type Offset = bigint
 
 /** Largest offset that Kafka can hold. */
@@ -22,6 +23,7 @@ export interface RangeText {
   readonly end: OffsetText
 }
 
+/** The decimal text of an offset, as it stands in files. */
 export function offsetText(offset: Offset): OffsetText {
   return offset.toString()
 }

@@ -22,6 +22,7 @@ interface NodeBase {
   readonly inputs: readonly string[]
 }
 
+/** One node of the graph; `kind` says which. */
 export type TopologyNode =
   | (NodeBase & {
       readonly kind: 'source'

@@ -28,6 +28,7 @@ export interface Ledger {
   close(): Promise<void>
 }
 
+/** What else must happen, or hold, in the same atomic write. */
 export interface SwapOptions {
   readonly history?: HistoryItem
   readonly wakes?: number

@@ -8,6 +8,7 @@
  */
 import type { LogBatch, LogRecord } from '../model/records.ts'
 
+/** One topic, opened for reading by offset range. */
 export interface LogSource {
   /** Where the log stands now. */
   bounds(): Promise<LogBounds>
@@ -19,6 +20,7 @@ export interface LogSource {
   close(): Promise<void>
 }
 
+/** Where each partition starts and ends, for readers of the given isolation. */
 export interface LogBounds {
   /** Changes when the topic is deleted and created again. */
   readonly topicId: string
@@ -26,6 +28,7 @@ export interface LogBounds {
   readonly partitions: readonly { readonly partition: number; readonly start: bigint; readonly end: bigint }[]
 }
 
+/** Where a pipeline begins to read; resolved once and pinned by the genesis manifest. */
 export type StartPosition =
   | { readonly at: 'earliest' }
   | { readonly at: 'latest' }

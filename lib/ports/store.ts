@@ -17,6 +17,7 @@ export interface Store {
   close(): Promise<void>
 }
 
+/** An object as a listing shows it. */
 export interface StoredObject {
   readonly name: string
   readonly bytes: number

@@ -23,10 +23,7 @@ export const exceptions: readonly { readonly names: RegExp; readonly reason: str
     names: /^base(File|Bytes|Entries|Chunks|Marker|Share)?$|Base$/,
     reason: 'a snapshot is a base and its deltas; a lane begins with a base marker',
   },
-  {
-    names: /^([a-z]*|[A-Z][a-z]+)?[hH]andle(Of)?$/,
-    reason: 'a staged part carries a handle that only its sink can read',
-  },
+  { names: /[hH]andles?(Max|Of)?$/, reason: 'the noun: what a sink needs back of its staging, or an open file' },
   {
     names: /^(child|worker|broker|this)Process$|^process(Place|Stat|Id)$/,
     reason: 'a process of the operating system',

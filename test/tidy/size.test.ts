@@ -52,9 +52,11 @@ function isFunction(node: Node): boolean {
   return /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)
 }
 
-function isSuite(parent: Node | undefined): boolean {
-  const callee = parent?.type === 'CallExpression' ? JSON.stringify(parent.callee) : ''
-  return callee.includes('"describe"')
+/** An argument of `describe(…)`, or of `describe.each(…)(…)` and its like. */
+function isSuite(call: Node | undefined): boolean {
+  let callee = call?.type === 'CallExpression' ? (call.callee as Node) : undefined
+  while (callee && callee.type !== 'Identifier') callee = (callee.callee ?? callee.object) as Node | undefined
+  return callee?.name === 'describe'
 }
 
 function nameOf(node: Node, parent: Node | undefined): string {
