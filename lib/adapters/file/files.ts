@@ -9,6 +9,7 @@ import { type Serde, text } from '../../model/serde.ts'
 import type { CustomSinkSpec } from '../../ports/spec.ts'
 import { openFileSink } from './sink.ts'
 
+/** What may be said of a files sink. */
 export interface FilesOptions<K, V> {
   /** Where the sink's directory is made; default: `files/<pipeline>` in the directory of the embedded place. */
   readonly directory?: string

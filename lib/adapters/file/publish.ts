@@ -1,19 +1,14 @@
 /**
  * How a lane of one epoch becomes visible as a file: once, whatever dies when, and whatever readers do with it.
  *
- *     1  the marker is `prev`                 else refused: somebody was here, or the sink went back
- *     2  an intent names the staged file      durable
- *     3  rename staged → visible              atomic: the staged file vanishes exactly when the other appears
- *     4  the marker of the epoch              durable; then older markers, the intent and stale staging go
+ * The marker is `prev` (else refused) → a durable intent names the staged file → rename staged to visible → the
+ * durable marker of the epoch; then older markers, the intent and stale staging go.
  *
- * A link and an unlink would leave a moment with both names: a process that dies there, and a reader that takes
- * the visible file away, would have the retry publish it again. A rename has no such moment, but could replace.
- * The visible name carries incarnation, epoch and lane, and only one attempt of an epoch commits, so a file of
- * that name beside a staged file is either a copy of it (a backup taken in mid-flight) or foreign: `FILE_FOREIGN`.
- *
- * A vanished staged file with its intent means published, even if the visible file is gone: a reader has it. One
- * without intent was never published: the sink was restored from a backup that lacks it (`SINK_ROLLED_BACK`).
- * When healing even the intent does not convince without the file. Two promoters at once: one rename succeeds,
+ * A link and an unlink would leave a moment with both names: when the process dies there and a reader takes the
+ * visible file away, the retry would publish again. A rename has no such moment, but could replace. The visible
+ * name carries incarnation, epoch and lane, so a file of that name is a copy of the staged one or `FILE_FOREIGN`.
+ * A staged file that vanished with its intent was published, even if a reader has taken it; one without intent
+ * never was: the sink was restored without it (`SINK_ROLLED_BACK`). Two promoters at once: one rename succeeds,
  * the other finds the intent; both write the same marker, and markers never move back.
  */
 import { renameSync } from 'node:fs'
@@ -72,6 +67,7 @@ function wasPublished(paths: SinkPaths, committable: Committable, permit: Commit
   const { epoch, lane } = committable
   const { file, sha256 } = handleOf(onlyPart(committable))
   const visible = paths.visibleFile(permit.incarnation, epoch, lane)
+  // A restored sink may hold the intent but lack both files: then only the file itself convinces.
   if (!healing && hasIntent(paths.markerOf(lane), epoch, file)) return true
   if (fileBytes(visible) === null) return false
   assertCopy(visible, sha256, false)

@@ -61,6 +61,7 @@ export function isStagedThrough(name: string, incarnation: string, epoch: number
   return Number(digits) <= epoch && of === String(lane) && life === shortIncarnation(incarnation)
 }
 
+/** An epoch as names hold it: 12 digits. */
 export function epochDigits(epoch: number): string {
   return String(epoch).padStart(12, '0')
 }

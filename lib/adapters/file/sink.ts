@@ -18,6 +18,7 @@ import { assembleParts, fileStageWriter } from './stage-files.ts'
 /** Promotion renames and hashes: what a quarter of the step's time allows at 300 MB/s. */
 const limits = Object.freeze({ laneRowsMax: Number.MAX_SAFE_INTEGER, laneBytesMax: 16 * 1024 ** 3 })
 
+/** Where a files sink writes, and how. */
 export interface FileSinkOptions {
   /** Sink id; the subdirectory that the files are in. */
   readonly sink: string

@@ -14,6 +14,7 @@ import { encodeHeaders } from '../shared/headers.ts'
 import { assertWithinLog, type OffsetRange, partitionMissing } from '../shared/log-ranges.ts'
 import { explicitOffsets } from '../shared/start-positions.ts'
 
+/** A log with the controls that tests need. */
 export interface MemoryLog extends LogSource, LogAppender {
   readonly topic: string
   /** Lets the next `count` offsets pass without a record. */
@@ -34,6 +35,7 @@ export interface MemoryLog extends LogSource, LogAppender {
   published(group: string): ReadonlyMap<number, bigint>
 }
 
+/** Shape of a new log. */
 export interface MemoryLogOptions {
   readonly topic: string
   readonly partitions: number

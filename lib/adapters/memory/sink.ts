@@ -14,6 +14,7 @@ import type { RowSpec } from '../shared/row-encoding.ts'
 import { memoryStageWriter, readStagedRows } from './staged-rows.ts'
 import { type MemoryTable, memoryTable } from './table.ts'
 
+/** The sink itself, apart from the processes that use it. */
 export interface MemorySink extends MemoryTable {
   /** The sink as one process sees it; staged rows are read back from `store`. */
   open(store: Store): Sink
@@ -21,6 +22,7 @@ export interface MemorySink extends MemoryTable {
   down: boolean
 }
 
+/** What a new sink is called and how it encodes. */
 export interface MemorySinkOptions {
   readonly id: string
   /** Serdes, route and headers of the rows. */

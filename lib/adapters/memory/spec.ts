@@ -10,6 +10,7 @@ import type { RowSpec } from '../shared/row-encoding.ts'
 import { type MemorySink, memorySink } from './sink.ts'
 import type { MemoryRow } from './table.ts'
 
+/** A sink spec whose rows can be looked at. */
 export interface MemorySinkSpec<K, V> extends CustomSinkSpec<K, V> {
   /** Rows that are visible, in the order in which they became so. */
   rows(): readonly MemoryRow[]

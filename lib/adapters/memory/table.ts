@@ -26,6 +26,7 @@ export interface MemoryTableSnapshot {
   readonly markers: ReadonlyMap<number, Marker>
 }
 
+/** Rows and markers of one sink. */
 export interface MemoryTable {
   /** Rows in the order in which they became visible, of one lane or of all. */
   visible(lane?: number): readonly MemoryRow[]
@@ -39,6 +40,7 @@ export interface MemoryTable {
   dropMarker(lane: number): void
 }
 
+/** What a transaction changes. */
 export interface MemoryWrite {
   readonly rows: readonly MemoryRow[]
   /** Absent: the marker stays. */

@@ -21,11 +21,13 @@ import { PartitionIndex } from './partition-index.ts'
 import { decodeSegmentHeader, segmentDamaged, segmentHeaderBytes, segmentName } from './segment.ts'
 import { createTopicObject, growTopic, readTopicObject, type TopicObject } from './topic-object.ts'
 
+/** An open topic. */
 export interface SegmentLog extends LogSource, LogAppender {
   /** Adds partitions until there are `partitions`; they start empty. */
   grow(partitions: number): Promise<void>
 }
 
+/** Shape of a new topic. */
 export interface SegmentLogOptions {
   readonly topic: string
   readonly partitions: number

@@ -15,6 +15,7 @@ import { crc32c } from '../../model/crc32c.ts'
 import { PawlError } from '../../model/errors.ts'
 import { offsetText } from '../../model/offsets.ts'
 
+/** What the header of a segment says. */
 export interface SegmentHeader {
   /** 32 hex digits. */
   readonly appendId: string
@@ -31,6 +32,7 @@ export interface SegmentPlace {
   readonly base: bigint
 }
 
+/** Size of the header; the record batches follow. */
 export const segmentHeaderBytes = 56
 const magic = Buffer.from('PAWLSEG')
 const version = 1
@@ -41,6 +43,7 @@ export function segmentPrefix(topic: string, partition: number): string {
   return `logs/${topic}/${partition}/`
 }
 
+/** The object that holds the segment. */
 export function segmentName({ topic, partition, base }: SegmentPlace): string {
   return `${segmentPrefix(topic, partition)}${base.toString().padStart(20, '0')}`
 }
@@ -51,6 +54,7 @@ export function baseOfName(name: string): bigint | null {
   return /^\d{20}$/.test(last) ? BigInt(last) : null
 }
 
+/** The header's bytes, checksum included. */
 export function encodeSegmentHeader(header: SegmentHeader): Buffer {
   const bytes = Buffer.alloc(segmentHeaderBytes)
   magic.copy(bytes)

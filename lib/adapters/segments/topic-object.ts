@@ -10,8 +10,10 @@ import { offsetText, parseOffset } from '../../model/offsets.ts'
 import type { Store } from '../../ports/store.ts'
 import { sha256Of } from '../shared/staged-objects.ts'
 
+/** Newest version that is read and written. */
 export const topicObjectVersion = 1
 
+/** What is known of a topic. */
 export interface TopicObject {
   readonly topicId: string
   readonly partitions: number

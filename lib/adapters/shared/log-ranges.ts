@@ -7,6 +7,7 @@ import { assert } from '../../model/assert.ts'
 import { PawlError } from '../../model/errors.ts'
 import { offsetText } from '../../model/offsets.ts'
 
+/** Offsets `[start, end)` of a partition. */
 export interface OffsetRange {
   readonly partition: number
   readonly start: bigint

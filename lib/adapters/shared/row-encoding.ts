@@ -10,6 +10,7 @@ import type { Header } from '../../model/records.ts'
 import type { Serde } from '../../model/serde.ts'
 import type { TopicSpec } from '../../ports/spec.ts'
 
+/** An encoded key or value; null for none. */
 export type Content = string | Uint8Array | null
 
 /** What of a topic spec decides how rows are encoded. */
