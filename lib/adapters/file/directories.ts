@@ -14,6 +14,7 @@ import { diskError, errnoOf } from '../shared/disk-errors.ts'
 /** Open handles to keep; attempts have directories of their own, so old ones are not needed again. */
 const handlesMax = 64
 
+/** One directory, held open by whoever opened it until they release it. */
 export interface DurableDirectory {
   readonly path: string
   /** Makes all entries that are there now durable. */

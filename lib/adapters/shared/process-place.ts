@@ -10,6 +10,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { errnoOf } from './disk-errors.ts'
 
+/** What can be said of a process elsewhere; `gone` only when it certainly runs no more. */
 export type PlaceStatus = 'running' | 'gone' | 'unknown'
 
 interface Place {

@@ -2,9 +2,9 @@
  * A ledger in one SQLite file, for any number of processes of one machine.
  *
  * Every write is one transaction under the file's write lock and durable before it returns; a head is replaced
- * by one UPDATE whose condition holds its revision. Statements are prepared once. SQLite works on this thread:
- * a write takes one fsync, and a lock that somebody else holds is waited for in steps, between which the event
- * loop runs, up to `busyMs`. Texts carry a CRC-32: what the disk changed is `LEDGER_DAMAGED`, never a wrong head.
+ * by one UPDATE whose condition holds its revision. Statements are prepared once. SQLite works on this thread: a
+ * write takes one fsync, and calls alone leave no turn to other work. A lock that somebody else holds is waited
+ * for in steps, between which the event loop runs, up to `busyMs`. Texts carry a CRC-32: what the disk changed is `LEDGER_DAMAGED`, never a wrong head.
  */
 import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
@@ -17,6 +17,7 @@ import { assertCreatable, assertEpochRange, assertSwappable } from '../shared/he
 import { openDatabase } from './database.ts'
 import { isBusy, ledgerError } from './sqlite-errors.ts'
 
+/** Choices of whoever opens the ledger. */
 export interface SqliteLedgerOptions {
   /** How long a call waits for a lock before it throws `LEDGER_BUSY`; 5 s unless said otherwise. */
   readonly busyMs?: number

@@ -13,6 +13,7 @@ export interface Contract<Subject> {
   readonly obligations: readonly Obligation<Subject>[]
 }
 
+/** One thing that every implementation must do, and the check that it does. */
 export interface Obligation<Subject> {
   /** A sentence that goes on from the port's name: `never replaces an object`. */
   readonly name: string
@@ -25,6 +26,7 @@ export interface ContractPlace<Subject> {
   open(): Promise<Subject>
 }
 
+/** An adapter as the contract sees it. */
 export interface Implementation<Subject> {
   readonly name: string
   /** A new, empty place; `dispose` removes it after the check, with the clients that are still open. */
@@ -33,6 +35,7 @@ export interface Implementation<Subject> {
   readonly differences?: Readonly<Record<string, string>>
 }
 
+/** What a test runner gets: a name and something to run, which rejects when the case fails. */
 export interface ContractCase {
   readonly name: string
   run(): Promise<void>
