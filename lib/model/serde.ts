@@ -31,7 +31,7 @@ export function bytes(): Serde<Uint8Array> {
   return {
     name: 'bytes',
     encode: (value) => value,
-    decode: (source, start, end) => Uint8Array.prototype.slice.call(source, start, end),
+    decode: copied,
   }
 }
 
@@ -58,6 +58,24 @@ export function nullable<T>(inner: Serde<T>): Serde<T | null> {
     encode: (value) => (value === null ? null : inner.encode(value)),
     decode: (source, start, end) => (start < 0 ? null : inner.decode(source, start, end)),
   }
+}
+
+const slabBytes = 16 * 1024
+let slab = new Uint8Array(slabBytes)
+let slabUsed = 0
+
+/** Small copies share slabs: a buffer of its own for each would cost ten times as much. */
+function copied(source: Buffer, start: number, end: number): Uint8Array {
+  const length = end - start
+  if (length > slabBytes / 8) return Uint8Array.prototype.slice.call(source, start, end)
+  if (slabUsed + length > slabBytes) {
+    slab = new Uint8Array(slabBytes)
+    slabUsed = 0
+  }
+  const copy = new Uint8Array(slab.buffer, slabUsed, length)
+  source.copy(copy, 0, start, end)
+  slabUsed += length
+  return copy
 }
 
 function validated(schema: StandardSchemaV1, value: unknown): unknown {

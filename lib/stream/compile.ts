@@ -37,7 +37,7 @@ function compiledOf(head: GraphHead, nodes: readonly ArrangedNode[]): Compiled {
   const topology = deepFreeze(topologyOf(head, nodes))
   const compiled: Compiled = {
     topology,
-    settings: deepFreeze({ ...head.settings }),
+    settings: deepFreeze(structuredClone(head.settings)),
     build: buildOf(head, topology, nodes),
     sources: specsOf<SourceSpec<unknown, unknown>>(nodes, 'source'),
     sinks: specsOf<SinkSpec<unknown, unknown>>(nodes, 'sink'),

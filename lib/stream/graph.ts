@@ -21,6 +21,7 @@ export interface AnyFold {
   readonly version: number
 }
 
+/** A node as the user wrote it. */
 export type GraphNode =
   | {
       readonly kind: 'source'

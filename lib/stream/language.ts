@@ -134,11 +134,13 @@ export interface WindowContext<K> extends ResultContext<K> {
   readonly window: { readonly startMs: number; readonly endMs: number }
 }
 
+/** Options of everything that keeps accumulators. */
 export interface VersionOptions {
   /** Version of the accumulator's shape: raise it when the shape changes. 1 by default. */
   readonly version?: number
 }
 
+/** When results by key are emitted. */
 export interface EmitOptions extends VersionOptions {
   /** Once a key and epoch (default: nobody can see the steps between), or for each record. */
   readonly emit?: 'epoch' | 'record'

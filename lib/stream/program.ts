@@ -14,6 +14,7 @@ import type { OperatorState } from '../state/operator-state.ts'
 
 export type { OperatorState } from '../state/operator-state.ts'
 
+/** What a task is given. */
 export interface ProgramOptions {
   /** `'fused'` runs every stage in one task. */
   readonly stage: number | 'fused'
@@ -46,6 +47,7 @@ export interface Program {
   rejected(): readonly RejectedRecord[]
 }
 
+/** Output of one task for one shard of a later stage, as bytes of `segment.ts`. */
 export interface ShuffleSegment {
   /** Stage and shard that will consume it. */
   readonly stage: number

@@ -12,6 +12,7 @@ import type { ErrorPolicy } from '../model/settings.ts'
 import type { StageWriter } from '../ports/sink.ts'
 import { KeyUndecodable, type TaskContext } from './context.ts'
 
+/** Codes that name a record. */
 export type RejectionCode = Extract<
   ErrorCode,
   'DECODE_FAILED' | 'OPERATOR_FAILED' | 'ENCODE_FAILED' | 'RECORD_TOO_LARGE'

@@ -3,7 +3,7 @@
  *
  * Written and read by the same build, but stored in between, so damage must be seen. Layout, version 1, integers
  * big-endian: `PWSG`, u8 version, u32 records, u32 body length, u32 CRC-32 of the body, body. A record is a flags
- * byte, then what the flags say is not as before: the `keyBy` node (varint), origin (source varint, partition
+ * byte, then what the flags say is not as before or not the same: the `keyBy` node (varint), origin (source varint, partition
  * varint, offset i64) or offset delta (varint), timestamp (f64); then the key and the value, tagged. Text is a
  * varint of twice its length plus 1 when UTF-16 follows instead of ASCII, so that lone surrogates survive. Objects
  * are JSON where that loses nothing, else the tagged JSON of `state/values.ts`.
@@ -18,7 +18,7 @@ const magic = 0x50575347
 const version = 1
 const headerBytes = 17
 
-const flag = { origin: 1, nowhere: 2, delta: 4, timestamp: 8, node: 16, textKey: 32 } as const
+const flag = { origin: 1, nowhere: 2, delta: 4, timestamp: 8, node: 16, textKey: 32, valueIsKey: 64 } as const
 
 const tag = { null: 0, undefined: 1, true: 2, false: 3, number: 4, text: 5, bytes: 6, json: 7, tagged: 8 } as const
 
@@ -87,7 +87,8 @@ export class SegmentWriter {
       flags |= flag.textKey
       out.text(key)
     } else out.double(key as number)
-    writeValue(out, value)
+    if (value === key && typeof value === 'string') flags |= flag.valueIsKey
+    else writeValue(out, value)
     out.patch(at, flags)
   }
 
@@ -146,7 +147,7 @@ export function readSegment(
     if (flags & flag.node) node = input.varint()
     if (flags & flag.timestamp) timestampMs = input.double()
     context.key = flags & flag.textKey ? input.text() : input.double()
-    const value = readValue(input)
+    const value = flags & flag.valueIsKey ? context.keyValue : readValue(input)
     const nowhere = (flags & flag.nowhere) !== 0
     context.origin = nowhere ? null : last.origin
     context.partition = nowhere ? -1 : last.partition

@@ -47,7 +47,7 @@ class Task implements Program {
   readonly #origins: readonly Origin[]
   readonly #built = new Map<ArrangedNode, Push>()
   readonly #sources = new Map<string, SourceOperator>()
-  readonly #keyed: KeyedOperator[] = []
+  readonly #keyed: { readonly one: ArrangedNode; readonly operator: KeyedOperator }[] = []
   readonly #lates: LateOperator[] = []
   readonly #sinks: SinkOperator[] = []
   readonly #shuffles = new Map<number, ShuffleOperator>()
@@ -62,7 +62,7 @@ class Task implements Program {
     this.#parts = { context: this.#context, rejections: this.#rejections }
     this.#origins = nodes.flatMap((one) => (isKind(one, 'source') ? [one] : [])).map(originOf)
     for (const node of nodes) this.#wireEntry(node)
-    this.#keyed.sort((a, b) => a.stage - b.stage)
+    this.#keyed.sort((a, b) => a.one.stage - b.one.stage || a.one.index - b.one.index)
   }
 
   consume(source: string, batch: Parameters<Program['consume']>[1]): void {
@@ -78,7 +78,7 @@ class Task implements Program {
 
   finish(watermarkMs: number | null): void {
     this.#context.leaveRecord()
-    for (const operator of this.#keyed) operator.finish(watermarkMs)
+    for (const { operator } of this.#keyed) operator.finish(watermarkMs)
   }
 
   eventTimes(): ReturnType<Program['eventTimes']> {
@@ -180,22 +180,22 @@ class Task implements Program {
   }
 
   #buildKeyed(one: NodeOf<'aggregate' | 'window'>): Push {
-    const { id, stage, node } = one
+    const { id, node } = one
     const { fold } = node
     const next = this.#next(one)
     const operator =
       node.kind === 'aggregate'
-        ? aggregateOperator({ id, stage, fold, emit: node.emit, states: this.#states(id), next }, this.#parts)
+        ? aggregateOperator({ id, fold, emit: node.emit, states: this.#states(id), next }, this.#parts)
         : windowOperator(
             {
-              ...{ id, stage, fold, next, window: node.window },
+              ...{ id, fold, next, window: node.window },
               watermarkMs: this.#plan.options.watermarkMs,
               states: this.#states(id),
               late: this.#late(one),
             },
             this.#parts,
           )
-    this.#keyed.push(operator)
+    this.#keyed.push({ one, operator })
     return operator.push
   }
 

@@ -15,7 +15,6 @@ import type { KeyedOperator, Push, TaskParts } from './task-parts.ts'
 /** What an aggregate is built from. */
 export interface AggregateOptions {
   readonly id: string
-  readonly stage: number
   readonly fold: AnyFold
   readonly emit: 'epoch' | 'record'
   readonly states: ShardedStates<AggregateState<unknown>>
@@ -24,7 +23,7 @@ export interface AggregateOptions {
 
 /** The operator of one task. */
 export function aggregateOperator(options: AggregateOptions, parts: TaskParts): KeyedOperator {
-  const { id, stage, emit, states, next } = options
+  const { id, emit, states, next } = options
   const { context } = parts
   const folder = new Folder(id, options.fold, parts)
   const cells = new Map<Key, Cell>()
@@ -58,5 +57,5 @@ export function aggregateOperator(options: AggregateOptions, parts: TaskParts): 
     cells.clear()
   }
 
-  return { id, stage, push, finish }
+  return { push, finish }
 }

@@ -18,8 +18,6 @@ export interface TaskParts {
 
 /** A keyed operator of one task: takes values, and emits at the end of the epoch. */
 export interface KeyedOperator {
-  readonly id: string
-  readonly stage: number
   /** The key is in the context. */
   readonly push: Push
   finish(watermarkMs: number | null): void

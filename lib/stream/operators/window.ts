@@ -17,7 +17,6 @@ import type { KeyedOperator, Push, TaskParts } from './task-parts.ts'
 /** What a windowed fold is built from. */
 export interface WindowOptions {
   readonly id: string
-  readonly stage: number
   readonly fold: AnyFold
   readonly window: TumblingWindow
   /** The watermark with which the epoch began. */
@@ -30,7 +29,7 @@ export interface WindowOptions {
 
 /** The operator of one task. */
 export function windowOperator(options: WindowOptions, parts: TaskParts): KeyedOperator {
-  const { id, stage, window, watermarkMs, states, next, late } = options
+  const { id, window, watermarkMs, states, next, late } = options
   const { sizeMs, allowedLatenessMs } = window
   const { context } = parts
   const folder = new Folder(id, options.fold, parts)
@@ -89,5 +88,5 @@ export function windowOperator(options: WindowOptions, parts: TaskParts): KeyedO
     }
   }
 
-  return { id, stage, push, finish }
+  return { push, finish }
 }
