@@ -9,6 +9,7 @@
 import type { Snapshot } from '../model/manifest.ts'
 import type { OperatorState } from './operator-state.ts'
 
+/** How much a cache keeps. */
 export interface StateCacheOptions {
   /** Entries of all states together; the least recently used states go first. Default 4 million. */
   readonly entriesMax?: number

@@ -1,17 +1,16 @@
 /**
  * The format of snapshot files: immutable, checksummed, and complete or refused.
- *
  * Version 1, integers little-endian:
  *
  *     file    = "PWLS" · version u8 · frame(header) · frame(block)* · frame(footer)
  *     frame   = kind u8 · entries u32 · length u32 · payload · CRC-32C u32 of everything in the frame before it
  *     header  = kind 1, JSON; its checksum also covers magic and version: both stay as they are in every version
- *     blocks  = kind 2 set [[group, keys, values]…], 3 set with keys and values in tagged form (values.ts),
- *               4 remove [[group, keys]…], 5 drop [group…], 6 fired [group…]; JSON each, applied in file order
+ *     blocks  = JSON, applied in file order: kind 2 set [[group, keys, values]…], 3 set in tagged form (values.ts),
+ *               4 remove [[group, keys]…], 5 drop [group…], 6 fired [group…]
  *     footer  = kind 7, entries of all blocks, payload: CRC-32C u32 of the checksums of header and blocks
  *
- * A group is a window's start; state without windows has group 0 alone. Entries are keys set or removed and groups
- * dropped or fired. The footer makes truncation, and frames lost, doubled or exchanged, visible.
+ * A group is a window's start, or 0 without windows; entries are its keys and groups. The footer shows what is cut off,
+ * lost, doubled or exchanged.
  */
 import { crc32c } from '../model/crc32c.ts'
 import { PawlError } from '../model/errors.ts'
@@ -44,9 +43,10 @@ export type SnapshotBlock =
   | { readonly kind: 4; readonly runs: readonly (readonly [group: number, keys: Key[]])[] }
   | { readonly kind: 5 | 6; readonly groups: readonly number[] }
 
-/** A frame around a JSON payload. Throws `RangeError` when the JSON is longer than a string can be. */
-export function frame(kind: number, entries: number, payload: unknown): Buffer {
+/** A frame around a JSON payload. Throws `RangeError` when the JSON is longer than `lengthMax`, or than a string can be. */
+export function frame(kind: number, entries: number, payload: unknown, lengthMax = Infinity): Buffer {
   const json = JSON.stringify(payload)
+  if (json.length > lengthMax) throw new RangeError(`${json.length} characters of JSON`)
   const length = Buffer.byteLength(json)
   const bytes = Buffer.allocUnsafe(headBytes + length + crcBytes)
   bytes.write(json, headBytes)

@@ -10,6 +10,8 @@ import { assembleSnapshotFile, frame, frameKind, type SnapshotHeader } from './s
 import { isPlain, tagged, Unstorable } from './values.ts'
 
 const blockBytes = 256 * 1024
+/** Characters of JSON; half of what a string of V8 can be. */
+const blockLengthMax = 2 ** 28
 const blockEntriesMax = 8192
 const blockEntriesFirst = 512
 
@@ -17,14 +19,17 @@ type Run = readonly [group: number, keys: Key[], values: unknown[]]
 
 export class SnapshotWriter {
   readonly #operator: string
+  readonly #lengthMax: number
   readonly #blocks: Buffer[] = []
   #runs: Run[] = []
   #pending = 0
   #blockEntries = blockEntriesFirst
   #entries = 0
 
-  constructor(operator: string) {
+  /** `operator` is named in errors; `lengthMax` bounds the JSON of a block, and so of a value. */
+  constructor(operator: string, lengthMax = blockLengthMax) {
     this.#operator = operator
+    this.#lengthMax = lengthMax
   }
 
   /** Adds one key with its value. Throws `ENCODE_FAILED` naming operator and key, here or in a later call. */
@@ -93,7 +98,7 @@ export class SnapshotWriter {
         )
     } catch (error) {
       if (!(error instanceof RangeError)) throw error
-      if (entries === 1) throw this.#refused(runs[0][1][0], 'larger than a string can be', error)
+      if (entries === 1) throw this.#refused(runs[0][1][0], `it is too large (${error.message})`, error)
       for (const half of halves(runs))
         this.#addRuns(
           half,
@@ -103,7 +108,7 @@ export class SnapshotWriter {
   }
 
   #add(kind: number, entries: number, payload: unknown): void {
-    this.#blocks.push(frame(kind, entries, payload))
+    this.#blocks.push(frame(kind, entries, payload, this.#lengthMax))
     this.#entries += entries
   }
 
