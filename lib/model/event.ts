@@ -63,4 +63,12 @@ export type ProgressEvent =
       readonly pipeline: string
       readonly lag: readonly { readonly source: string; readonly partition: number; readonly records: string }[]
     }
+  | {
+      readonly event: 'offsets-unpublished'
+      readonly pipeline: string
+      readonly epoch: number
+      readonly source: string
+      readonly code: string
+      readonly message: string
+    }
   | { readonly event: 'left'; readonly pipeline: string; readonly run: string; readonly reason: string }

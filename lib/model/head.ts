@@ -13,6 +13,7 @@ export interface ObjectRef {
   readonly sha256: string
 }
 
+/** Version of the head as it is stored. */
 export const headVersion = 1
 
 export interface Head {
@@ -54,6 +55,7 @@ export interface RunState {
   readonly epochs: number
 }
 
+/** The attempt that may commit: set by plan, cleared by commit, abort or takeover. */
 export interface OpenAttempt {
   readonly attempt: string
   readonly epoch: number
@@ -65,26 +67,32 @@ export interface OpenAttempt {
   readonly suspect: SourceOffset | null
 }
 
+/** One record, by where it stands in its source. The offset is text. */
 export interface SourceOffset {
   readonly source: string
   readonly partition: number
   readonly offset: string
 }
 
+/** The newest epoch that is true; its manifest is the state of the pipeline. */
 export interface CommittedEpoch {
   /** 0 for the genesis manifest, which pins the start positions. */
   readonly epoch: number
   readonly attempt: string
   readonly manifest: ObjectRef
+  /** When the epoch was opened, for the checkpoint interval. */
+  readonly openedAtMs: number
   readonly atMs: number
 }
 
+/** A lane that has a base marker in its sink: from now on its absence is corruption. */
 export interface RegisteredLane {
   readonly sink: string
   readonly lane: number
   readonly target: string
 }
 
+/** A manifest that is kept under a name, whatever retention says. */
 export interface Savepoint {
   readonly name: string
   readonly epoch: number
@@ -108,6 +116,7 @@ export interface Failures {
   readonly convicted: readonly SourceOffset[]
 }
 
+/** Why an attempt failed, and what it named as the cause. */
 export interface FailureReason {
   readonly code: string
   readonly message: string

@@ -7,9 +7,12 @@
 import type { ObjectRef, RegisteredLane, SourceOffset } from './head.ts'
 import type { RangeText } from './offsets.ts'
 
+/** Version of the plan as it is stored. */
 export const planVersion = 1
+/** Version of the manifest as it is stored. */
 export const manifestVersion = 1
 
+/** What an attempt will read and run, fixed before any work: the barrier of the epoch. */
 export interface Plan {
   readonly version: number
   readonly pipeline: string
@@ -34,8 +37,11 @@ export interface Plan {
   /** Records that are rejected instead of processed. */
   readonly convicted: readonly SourceOffset[]
   readonly lanes: readonly RegisteredLane[]
+  /** Ranges that the logs lost and that a policy lets go. */
+  readonly lost: readonly RangeText[]
 }
 
+/** The offsets of one partition that an attempt reads. */
 export interface PlannedRange extends RangeText {
   readonly topicId: string
   /** True when `end` was the end of the log when the plan was made: the partition is idle if it has no records. */
@@ -62,6 +68,8 @@ export interface Manifest {
   readonly build: string
   /** Null only in the genesis manifest (epoch 0). */
   readonly parent: ObjectRef | null
+  /** Hash of the genesis manifest, which base markers carry; null only in itself. */
+  readonly genesis: string | null
   readonly processingTimeMs: number
   readonly progress: readonly PartitionProgress[]
   /** Null while no partition has a watermark. Never falls. */
@@ -73,6 +81,8 @@ export interface Manifest {
   readonly counts: Counts
   /** Records that were rejected under `onError: 'skip'`; the rejected records themselves. */
   readonly rejected: ObjectRef | null
+  /** Records that were rejected unseen, because each epoch that read them had died. */
+  readonly convicted: readonly SourceOffset[]
   /** Records skipped by an explicit policy for lost offsets. */
   readonly lost: readonly RangeText[]
 }
@@ -88,6 +98,7 @@ export interface Snapshot {
   readonly files: readonly SnapshotFile[]
 }
 
+/** One file of a snapshot: everything (`base`), or what changed since the file before (`delta`). */
 export interface SnapshotFile extends ObjectRef {
   readonly file: 'base' | 'delta'
   readonly entries: number
@@ -128,6 +139,7 @@ export interface Marker {
   readonly hash: string
 }
 
+/** The marker that a lane shows after the epoch, whether or not the epoch had output for it. */
 export interface LaneMarker {
   readonly sink: string
   readonly lane: number
@@ -135,6 +147,7 @@ export interface LaneMarker {
   readonly hash: string
 }
 
+/** What an epoch read, wrote and left out. */
 export interface Counts {
   /** Records read from sources. */
   readonly in: number
@@ -151,6 +164,7 @@ export interface CommitPermit {
   readonly manifest: ObjectRef
   readonly [permitBrand]: true
 }
+/** Makes a permit impossible to write down: it has to be read from the head. */
 export declare const permitBrand: unique symbol
 
 /** A record that was not processed, as it stands in dead letters and in the rejected file. */

@@ -4,6 +4,8 @@
  * Pure data with every default filled in by `compile`.
  */
 
+import { limits } from './limits.ts'
+
 /** What follows a failed attempt. */
 export type RestartStrategy =
   /** Park at the first failure. */
@@ -60,6 +62,8 @@ export interface Settings {
   readonly epoch: EpochSettings
   readonly retain: RetainSettings
   readonly leaseMs: number
+  /** Epochs after which a run hands over to a fresh execution. */
+  readonly runEpochsMax: number
   /** Tasks a keyed stage is split into. */
   readonly shards: number
   readonly keyGroups: number
@@ -75,6 +79,7 @@ export const defaultSettings: Settings = Object.freeze<Settings>({
   epoch: { spanMax: 500_000, fuseSpanMax: 50_000, convictAfter: 2 },
   retain: { epochs: 10 },
   leaseMs: 150_000,
+  runEpochsMax: limits.runEpochsMax,
   shards: 1,
   keyGroups: 128,
   onError: 'fail',

@@ -14,7 +14,13 @@ export interface LogSource {
   bounds(): Promise<LogBounds>
   /** Start offsets by partition for a position; partitions as of now. Throws `START_POSITION_INVALID`. */
   resolve(position: StartPosition): Promise<ReadonlyMap<number, bigint>>
-  read(range: { readonly partition: number; readonly start: bigint; readonly end: bigint }): AsyncIterable<LogBatch>
+  /** With `topicId`, a topic that was created again since the range was planned is refused (`TOPIC_RECREATED`). */
+  read(range: {
+    readonly partition: number
+    readonly start: bigint
+    readonly end: bigint
+    readonly topicId?: string
+  }): AsyncIterable<LogBatch>
   /** Tells monitoring tools how far the pipeline is (group offsets). Never read back as truth. */
   publish?(group: string, offsets: ReadonlyMap<number, bigint>): Promise<void>
   close(): Promise<void>

@@ -10,6 +10,7 @@
 import type { CommitPermit, Committable, Marker, StagedPart } from '../model/manifest.ts'
 import type { Store } from './store.ts'
 
+/** What a sink can promise about the effects of repeated promotion. */
 export type Guarantee = 'exactly-once' | 'at-least-once'
 
 export interface Sink {
@@ -31,20 +32,27 @@ export interface Sink {
   marker(lane: number): Promise<Marker | null>
   /** Drops staged parts that will never be promoted. Objects of the store are deleted by the caller. */
   discard?(parts: readonly StagedPart[]): Promise<void>
+  /** Names of staging that lives in the sink itself, for `sweep`. Listed before the head is read. */
+  staged?(): Promise<readonly string[]>
+  /** Drops those of the listed names that no part handle in `kept` refers to. Called only while no attempt is open. */
+  sweep?(listed: readonly string[], kept: readonly unknown[]): Promise<void>
   close(): Promise<void>
 }
 
+/** What promote did, or what it found in place of the expected marker. */
 export type PromoteResult =
   | { readonly result: 'promoted' }
   /** Nothing was written: the marker is not `prev`. Null: there is no marker. */
   | { readonly result: 'refused'; readonly found: Marker | null }
 
+/** How much one promotion can carry; precommit refuses attempts that come near. */
 export interface SinkLimits {
   /** What one promote may carry a lane. */
   readonly laneRowsMax: number
   readonly laneBytesMax: number
 }
 
+/** Where, and for which epoch, an invocation stages. */
 export interface StageContext {
   readonly store: Store
   /** Names below this prefix belong to this invocation and sink alone. */
@@ -55,6 +63,7 @@ export interface StageContext {
   readonly lanes: number
 }
 
+/** Takes the rows of one invocation, in order, and hands them to the store. */
 export interface StageWriter {
   /**
    * Adds one row; synchronous, no allocation expected. `partition` is the source partition, by which rows

@@ -5,6 +5,7 @@
  */
 import type { ProgressEvent } from '../model/event.ts'
 
+/** The time, and waiting for it to pass. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   nowMs(): number
@@ -12,6 +13,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
+/** Ids that nobody else makes. */
 export interface Random {
   /** 128 random bits as 32 hex digits. */
   id(): string
@@ -19,14 +21,20 @@ export interface Random {
 
 /** Starts runs of the epoch machine, and tells whether one is gone. */
 export interface Launcher {
-  /** Starts run `sequence` of the pipeline. A name that was used before is `exists`, never an error. */
-  start(run: {
-    readonly pipeline: string
-    readonly incarnation: string
-    readonly sequence: number
-  }): Promise<'started' | 'exists'>
+  /**
+   * Starts run `sequence` of the pipeline, under a name made of the sequence and the wake counter of the ring that
+   * starts it: a name is never used again. A name that was used before is `exists`, never an error.
+   */
+  start(run: RunStart): Promise<'started' | 'exists'>
   /** What is known of the run at `place`. `gone` only when it certainly will not write again by itself. */
   status(place: string): Promise<'running' | 'gone' | 'unknown'>
+}
+
+/** The run to start. */
+export interface RunStart {
+  readonly pipeline: string
+  readonly sequence: number
+  readonly wakes: number
 }
 
 /** Runs one task somewhere. */
@@ -35,6 +43,7 @@ export interface Invoker {
   close(): Promise<void>
 }
 
+/** Takes what a pipeline tells about itself. Never throws, never waits. */
 export interface Telemetry {
   emit(event: ProgressEvent): void
 }

@@ -1,0 +1,53 @@
+/**
+ * The epoch machine on one machine: the deployed States Language document, interpreted in process.
+ *
+ * `aws-local-stepfunctions` walks the states; each Task state calls a local handler. Wait states pause by the clock
+ * port for exactly `waitMs` (States Language knows whole seconds only), and retry pauses are short, since there is
+ * no service to spare. A handler's error reaches Retry and Catch under its `name`, as on AWS.
+ */
+import type { Clock } from '../../ports/system.ts'
+
+export interface Interpreter {
+  /** Walks the machine from its start to its end; resolves with the output of the last state. */
+  run(input: unknown): Promise<unknown>
+}
+
+export interface InterpreterOptions {
+  readonly definition: unknown
+  /** By Task state name. */
+  readonly handlers: Readonly<Record<string, (input: never) => Promise<unknown>>>
+  readonly clock: Clock
+  /** Pause before a step is tried again. */
+  readonly retryPauseMs: number
+}
+
+type Json = never
+
+/** Loads the interpreter; the document is validated by the project's tests, not at each start. */
+export async function interpreter(options: InterpreterOptions): Promise<Interpreter> {
+  const { StateMachine } = await import('aws-local-stepfunctions')
+  const machine = new StateMachine(options.definition as never, { validationOptions: { noValidate: true } })
+  const taskResourceLocalHandlers = withWaits(options)
+  const retryIntervalOverrides = Object.fromEntries(Object.keys(options.handlers).map((name) => [name, options.retryPauseMs]))
+  const overrides = { taskResourceLocalHandlers, waitTimeOverrides: { Wait: 0 }, retryIntervalOverrides }
+  return {
+    run(input) {
+      const execution = machine.run(input as Json, { overrides: overrides as never })
+      return execution.result
+    },
+  }
+}
+
+/** `Plan` follows a Wait state with its `waitMs` still in the input: the pause is taken there. */
+function withWaits({ handlers, clock }: InterpreterOptions): Record<string, (input: Json) => Promise<unknown>> {
+  const wrapped: Record<string, (input: Json) => Promise<unknown>> = { ...handlers }
+  const plan = handlers.Plan
+  if (plan) {
+    wrapped.Plan = async (input: Json) => {
+      const { next, waitMs } = input as { next?: string; waitMs?: number }
+      if (next === 'wait' && waitMs !== undefined && waitMs > 0) await clock.sleep(waitMs)
+      return plan(input)
+    }
+  }
+  return wrapped
+}

@@ -1,0 +1,83 @@
+/**
+ * Decide: one pure function from facts to what comes next. Start, retry, crash and takeover are one code path.
+ *
+ * Reads:  facts. Writes: nothing.
+ * Safe to repeat because: the same facts give the same decision, and every act that follows is conditional.
+ */
+import type { Head } from '../model/head.ts'
+import type { Facts } from './facts.ts'
+
+export type Decision =
+  /** The pipeline has no head: make its genesis. */
+  | { readonly decision: 'create' }
+  /** Become the holder: a new generation. */
+  | { readonly decision: 'claim'; readonly head: Head; readonly reason: 'closed' | 'gone' | 'expired' }
+  /** Another run holds the pipeline: watch its head until it moves or its lease is over. */
+  | { readonly decision: 'watch'; readonly head: Head; readonly waitMs: number }
+  /** Nothing for this run to do, ever. */
+  | { readonly decision: 'retire'; readonly reason: string }
+  /** This run closed itself to hand over: make sure that the next one starts. */
+  | { readonly decision: 'start-next'; readonly head: Head }
+  /** This run's own attempt was left open by a step that died. */
+  | { readonly decision: 'clear'; readonly head: Head }
+  | { readonly decision: 'unpark'; readonly head: Head }
+  /** Close the run; something else will wake the pipeline. */
+  | { readonly decision: 'rest'; readonly head: Head; readonly reason: string; readonly code: string }
+  | { readonly decision: 'promote'; readonly head: Head; readonly epoch: number }
+  | { readonly decision: 'hand-over'; readonly head: Head }
+  | { readonly decision: 'register'; readonly head: Head; readonly missing: readonly { readonly sink: string; readonly lane: number }[] }
+  | { readonly decision: 'wait'; readonly head: Head; readonly waitMs: number }
+  /** Look at the logs, and plan if they have anything. */
+  | { readonly decision: 'survey'; readonly head: Head }
+
+export function decide(facts: Facts): Decision {
+  const { head, run } = facts
+  if (head === null) return { decision: 'create' }
+  if (head.run.id === run.id) return head.run.open ? decideAsHolder(facts, head) : decideAsClosed(facts, head)
+  if (head.run.sequence >= run.sequence) return { decision: 'retire', reason: `run ${head.run.sequence} came first` }
+  if (!head.run.open) return { decision: 'claim', head, reason: 'closed' }
+  if (facts.holderGone) return { decision: 'claim', head, reason: 'gone' }
+  if (facts.unchangedMs >= head.run.leaseMs) return { decision: 'claim', head, reason: 'expired' }
+  return { decision: 'watch', head, waitMs: Math.min(head.run.leaseMs - facts.unchangedMs, 5000) }
+}
+
+function decideAsClosed(facts: Facts, head: Head): Decision {
+  if (head.run.epochs >= facts.settings.runEpochsMax) return { decision: 'start-next', head }
+  return { decision: 'retire', reason: 'this run is closed' }
+}
+
+function decideAsHolder(facts: Facts, head: Head): Decision {
+  const { nowMs } = facts
+  if (head.open !== null) return { decision: 'clear', head }
+  if (head.parked !== null && mayUnpark(facts, head)) return { decision: 'unpark', head }
+  if (head.parked !== null && (head.parked.retryAtMs === null || head.parked.retryAtMs > nowMs)) {
+    return { decision: 'rest', head, reason: head.parked.message, code: head.parked.code }
+  }
+  if (head.committed.epoch > head.promotedThrough) return { decision: 'promote', head, epoch: head.promotedThrough + 1 }
+  if (head.run.epochs >= facts.settings.runEpochsMax) return { decision: 'hand-over', head }
+  const missing = missingLanes(facts, head)
+  if (missing.length > 0) return { decision: 'register', head, missing }
+  const waitMs = dueAtMs(facts, head) - nowMs
+  if (waitMs > 0) return { decision: 'wait', head, waitMs: Math.min(waitMs, Math.floor(head.run.leaseMs / 8)) }
+  return { decision: 'survey', head }
+}
+
+/** Another build, or a person who asked for it after the pipeline had parked. */
+function mayUnpark(facts: Facts, head: Head): boolean {
+  if (head.parked === null || head.parked.kind !== 'failure') return false
+  return head.parked.build !== facts.build || (facts.run.resume && head.parked.sinceMs <= facts.run.startedAtMs)
+}
+
+function missingLanes(facts: Facts, head: Head): { sink: string; lane: number }[] {
+  const known = new Set(head.lanes.map((lane) => `${lane.sink}/${lane.lane}`))
+  return facts.sinks.flatMap(({ sink, lanes }) =>
+    Array.from({ length: lanes }, (_, lane) => ({ sink, lane })).filter((lane) => !known.has(`${lane.sink}/${lane.lane}`)),
+  )
+}
+
+/** When the next epoch may open: restart delay, checkpoint interval and minimum pause. */
+export function dueAtMs(facts: Pick<Facts, 'settings'>, head: Head): number {
+  const { intervalMs, minPauseMs } = facts.settings.checkpoint
+  if (head.committed.epoch === 0) return head.failures.notBeforeMs
+  return Math.max(head.failures.notBeforeMs, head.committed.openedAtMs + intervalMs, head.committed.atMs + minPauseMs)
+}

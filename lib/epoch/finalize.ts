@@ -1,0 +1,83 @@
+/**
+ * Finalize: closes a promoted epoch, or parks its promotion until the sink is back.
+ *
+ * Reads:  head, manifest. Writes: promoted-through; group offsets for monitoring; the time of the next try.
+ * Safe to repeat because: it moves promoted-through only from epoch − 1 to the epoch, only as the holder. Group
+ * offsets are written after the fact and never read back as truth, so their failure changes nothing.
+ */
+import type { Head, Parked } from '../model/head.ts'
+import type { FinalizeInput, RunKey, StepOutput } from '../model/steps.ts'
+import { amend } from './amend.ts'
+import { collect } from './collect.ts'
+import { causeOf } from './cause.ts'
+import { holds, type Job, mustHold, openSource, readManifest } from './job.ts'
+import { permitOf } from './promote.ts'
+
+/** Epochs between two collections. */
+const collectEvery = 10
+
+export async function finalize(job: Job, input: FinalizeInput): Promise<StepOutput> {
+  const { run, epoch, generation, error } = input
+  if (error) return parkPromotion(job, input)
+  const amended = await amend(job, (head) => (holds(head, run, generation) && head.promotedThrough === epoch - 1 ? finalized(head, epoch) : null))
+  mustHold(amended.head, run, generation)
+  if (amended.result === 'applied') {
+    job.place.telemetry.emit({ event: 'finalized', pipeline: run.pipeline, epoch, atMs: job.place.clock.nowMs() })
+    await publishOffsets(job, amended.head, epoch)
+    if (epoch % collectEvery === 0) await collect(job)
+  }
+  return { next: 'plan', run }
+}
+
+function finalized(head: Head, epoch: number): Head {
+  return { ...head, promotedThrough: epoch, parked: null, run: { ...head.run, epochs: head.run.epochs + 1 } }
+}
+
+async function publishOffsets(job: Job, head: Head, epoch: number): Promise<void> {
+  const manifest = await readManifest(job, (await permitOf(job, head, epoch)).manifest)
+  for (const [id, spec] of Object.entries(job.compiled.sources)) {
+    if (spec.group === null) continue
+    const source = await openSource(job, id, head.incarnation)
+    const offsets = manifest.progress.filter((at) => at.source === id).map((at) => [at.partition, BigInt(at.end)] as const)
+    try {
+      await source.publish?.(spec.group, new Map(offsets))
+    } catch (error) {
+      const { code, message } = causeOf(error)
+      job.place.telemetry.emit({ event: 'offsets-unpublished', pipeline: head.pipeline, epoch, source: id, code, message })
+    }
+  }
+}
+
+/** A sink that does not answer is tried again by itself; one that contradicts the chain waits for a person. */
+async function parkPromotion(job: Job, input: FinalizeInput): Promise<StepOutput> {
+  const { run, generation } = input
+  const cause = causeOf(input.error)
+  const nowMs = job.place.clock.nowMs()
+  const amended = await amend(job, (head) => (holds(head, run, generation) ? { ...head, parked: parked(job, head, cause, nowMs) } : null))
+  mustHold(amended.head, run, generation)
+  job.place.telemetry.emit({ event: 'parked', pipeline: run.pipeline, kind: amended.head.parked?.kind ?? 'promotion', code: cause.code, message: cause.message })
+  return afterParking(run, amended.head, nowMs)
+}
+
+function parked(job: Job, head: Head, cause: ReturnType<typeof causeOf>, nowMs: number): Parked {
+  const before = head.parked?.kind === 'promotion' ? head.parked : null
+  const retries = (before?.retries ?? 0) + 1
+  const [first, max] = job.compiled.settings.promotionRetryMs
+  const again = cause.kind !== 'Corrupt' && cause.kind !== 'Invalid'
+  return {
+    kind: again ? 'promotion' : 'failure',
+    code: cause.code,
+    message: cause.message,
+    sinceMs: again ? (before?.sinceMs ?? nowMs) : nowMs,
+    retryAtMs: again ? nowMs + Math.min(max, first * 2 ** Math.min(retries - 1, 30)) : null,
+    retries,
+    build: job.compiled.build,
+  }
+}
+
+/** Short pauses are waited for in the run; the machine rests for long ones. */
+function afterParking(run: RunKey, head: Head, nowMs: number): StepOutput {
+  const waitMs = (head.parked?.retryAtMs ?? nowMs) - nowMs
+  if (waitMs <= 0 || waitMs > head.run.leaseMs / 8) return { next: 'plan', run }
+  return { next: 'wait', run, waitMs, waitSeconds: Math.ceil(waitMs / 1000), watch: null }
+}

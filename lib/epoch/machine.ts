@@ -1,0 +1,91 @@
+/**
+ * The epoch machine: Amazon States Language, built by one function.
+ *
+ * Reads:  resources and settings. Writes: nothing. Deployed, interpreted on one machine and simulated alike; there
+ * is no second orchestration. Ten states, no business logic: each step says in `next` what follows.
+ * Safe to repeat because: every step is. Errors are matched by kind, which is the name of a `PawlError`.
+ */
+import type { Settings } from '../model/settings.ts'
+import { limits } from '../model/limits.ts'
+
+/** Names of the steps that the machine calls; each is a function deployed, a handler on one machine. */
+export const stepNames = ['plan', 'operate', 'precommit', 'commit', 'promote', 'finalize', 'abort'] as const
+export type StepName = (typeof stepNames)[number]
+
+export interface MachineOptions {
+  /** Resource of each step: a function's ARN; on one machine any ARN, since the handler is local. */
+  readonly resources: Readonly<Record<StepName, string>>
+  readonly settings: Settings
+}
+
+/** States Language as far as the machine uses it: plain JSON. */
+export type StatesLanguage = Readonly<Record<string, unknown>>
+
+/** Names of the Task states, by step: what local handlers are keyed by. */
+export const taskStates: Readonly<Record<StepName, string>> = Object.freeze({
+  plan: 'Plan',
+  operate: 'OperateTask',
+  precommit: 'Precommit',
+  commit: 'Commit',
+  promote: 'PromoteLane',
+  finalize: 'Finalize',
+  abort: 'Abort',
+})
+
+export function machine({ resources, settings }: MachineOptions): StatesLanguage {
+  const stepSeconds = stepTimeoutSeconds(settings)
+  const operateSeconds = Math.max(1, Math.ceil(settings.checkpoint.timeoutMs / 1000))
+  const left = { ErrorEquals: ['Fenced'], Next: 'Left', ResultPath: '$.error' }
+  const failed = (next: string) => [left, { ErrorEquals: ['States.ALL'], Next: next, ResultPath: '$.error' }]
+  const step = (name: StepName, next: string, caught: string, attempts: number) => ({
+    Type: 'Task',
+    Resource: resources[name],
+    TimeoutSeconds: stepSeconds,
+    Retry: [again(attempts)],
+    Catch: failed(caught),
+    Next: next,
+  })
+  return {
+    Comment: 'Pawl: one checkpoint epoch after another',
+    StartAt: 'Plan',
+    States: {
+      Plan: step('plan', 'Route', 'Abort', 3),
+      Route: route(),
+      Operate: map('$.tasks', '$.results', task('operate', resources.operate, operateSeconds, 2), failed('Abort'), 'Precommit'),
+      Precommit: step('precommit', 'Route', 'Abort', 3),
+      Commit: step('commit', 'Promote', 'Abort', 5),
+      Promote: map('$.lanes', '$.promoted', task('promote', resources.promote, stepSeconds, 3), failed('Finalize'), 'Finalize'),
+      Finalize: step('finalize', 'Route', 'Left', 5),
+      Abort: step('abort', 'Route', 'Left', 5),
+      Wait: { Type: 'Wait', SecondsPath: '$.waitSeconds', Next: 'Plan' },
+      Left: { Type: 'Succeed' },
+    },
+  }
+}
+
+/** Every step but operate: far below half the lease, and below what a function may take. */
+export function stepTimeoutSeconds(settings: Settings): number {
+  return Math.max(1, Math.min(Math.floor(settings.leaseMs / 2000) - 1, Math.floor(limits.functionMs / 1000)))
+}
+
+function again(attempts: number) {
+  return { ErrorEquals: ['Retryable', 'Lambda.ServiceException', 'Lambda.TooManyRequestsException'], IntervalSeconds: 1, MaxAttempts: attempts, BackoffRate: 2 }
+}
+
+function task(name: StepName, resource: string, seconds: number, attempts: number) {
+  const state = { Type: 'Task', Resource: resource, TimeoutSeconds: seconds, Retry: [again(attempts)], End: true }
+  return { StartAt: taskStates[name], States: { [taskStates[name]]: state } }
+}
+
+function map(items: string, results: string, iterator: unknown, caught: unknown, next: string) {
+  return { Type: 'Map', ItemsPath: items, MaxConcurrency: limits.mapConcurrencyMax, ItemProcessor: iterator, ResultPath: results, Catch: caught, Next: next }
+}
+
+function route() {
+  const to = (next: string, state: string) => ({ Variable: '$.next', StringEquals: next, Next: state })
+  return {
+    Type: 'Choice',
+    Choices: [to('operate', 'Operate'), to('commit', 'Commit'), to('promote', 'Promote'), to('plan', 'Plan'), to('wait', 'Wait')],
+    Default: 'Left',
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * Names of objects in the store: every one is made here.
+ *
+ * Whatever an attempt writes lies under the attempt, and whatever an invocation writes under a name of its own, so
+ * that no two invocations ever share one. Ids are random; readers learn names from heads and manifests only.
+ */
+
+/** Everything of one incarnation; what `collect` lists. */
+export function incarnationPrefix(pipeline: string, incarnation: string): string {
+  return `pipelines/${pipeline}/${incarnation}/`
+}
+
+/** Everything of one attempt; what `abort` deletes. */
+export function attemptPrefix(pipeline: string, incarnation: string, attempt: string): string {
+  return `${incarnationPrefix(pipeline, incarnation)}attempts/${attempt}/`
+}
+
+/** The plan of an attempt. */
+export function planName(pipeline: string, incarnation: string, attempt: string): string {
+  return `${attemptPrefix(pipeline, incarnation, attempt)}plan`
+}
+
+/** Everything of one invocation of a step. */
+export function invocationPrefix(pipeline: string, incarnation: string, attempt: string, invocation: string): string {
+  return `${attemptPrefix(pipeline, incarnation, attempt)}${invocation}/`
+}
+
+/** Sorts and compares lanes. */
+export function laneName(sink: string, lane: number): string {
+  return `${sink}/${lane}`
+}

@@ -1,0 +1,101 @@
+/**
+ * What travels between the steps of the epoch machine: pointers, never payloads.
+ *
+ * Each output carries `next`, by which the machine routes, and everything that the next step needs. All of it is
+ * JSON of well under a kilobyte a task or lane.
+ */
+import type { ObjectRef } from './head.ts'
+
+/** The run that a step belongs to. */
+export interface RunKey {
+  readonly pipeline: string
+  /** Random id of the run. */
+  readonly id: string
+  readonly sequence: number
+  /** Where the run is, as the launcher names it. */
+  readonly place: string
+  /** How long the run stays when there is nothing to do. */
+  readonly lingerMs: number
+  /** A person asked to go on although the pipeline is parked. */
+  readonly resume: boolean
+  readonly startedAtMs: number
+}
+
+export interface PlanInput {
+  readonly run: RunKey
+  /** Since when another holder's head has not changed, by this run's clock. */
+  readonly watch?: { readonly revision: number; readonly sinceMs: number } | null
+}
+
+/** Identifies the attempt that a step works on. */
+export interface AttemptKey {
+  readonly attempt: string
+  readonly epoch: number
+  readonly generation: number
+  readonly incarnation: string
+}
+
+export interface TaskInput {
+  readonly run: RunKey
+  readonly key: AttemptKey
+  readonly stage: number
+  readonly task: number
+  /** What the earlier stages left: the gathered results. Null in stage 0. */
+  readonly gathered: ObjectRef | null
+}
+
+export interface TaskOutput {
+  readonly stage: number
+  readonly task: number
+  readonly result: ObjectRef
+}
+
+export interface LaneInput {
+  readonly run: RunKey
+  readonly generation: number
+  readonly epoch: number
+  readonly sink: string
+  readonly lane: number
+}
+
+export type StepOutput =
+  | { readonly next: 'plan'; readonly run: RunKey }
+  | { readonly next: 'wait'; readonly run: RunKey; readonly waitMs: number; readonly waitSeconds: number; readonly watch: PlanInput['watch'] }
+  | { readonly next: 'operate'; readonly run: RunKey; readonly key: AttemptKey; readonly stage: number; readonly gathered: ObjectRef | null; readonly tasks: readonly TaskInput[] }
+  | { readonly next: 'commit'; readonly run: RunKey; readonly key: AttemptKey; readonly manifest: ObjectRef }
+  | { readonly next: 'promote'; readonly run: RunKey; readonly epoch: number; readonly generation: number; readonly lanes: readonly LaneInput[] }
+  | { readonly next: 'leave'; readonly run: RunKey; readonly reason: string; readonly code: string | null }
+
+/** Output of the operate Map: the state input with the results added. */
+export interface PrecommitInput {
+  readonly run: RunKey
+  readonly key: AttemptKey
+  readonly stage: number
+  readonly gathered: ObjectRef | null
+  readonly results: readonly TaskOutput[]
+}
+
+export interface CommitInput {
+  readonly run: RunKey
+  readonly key: AttemptKey
+  readonly manifest: ObjectRef
+}
+
+/** As Step Functions hands over a caught error. */
+export interface CaughtError {
+  readonly Error: string
+  readonly Cause?: unknown
+}
+
+export interface FinalizeInput {
+  readonly run: RunKey
+  readonly epoch: number
+  readonly generation: number
+  readonly error?: CaughtError
+}
+
+export interface AbortInput {
+  readonly run: RunKey
+  readonly key?: AttemptKey
+  readonly error?: CaughtError
+}

@@ -1,0 +1,135 @@
+/**
+ * An actor: one simulated process, which runs the real machine with the real steps over guarded ports.
+ *
+ * What it keeps in memory (warm state, opened ports) dies with it. Everything else is the world's.
+ */
+import { interpreter } from '../adapters/interpreter/machine.ts'
+import { stepHandlers, type StepHandlers } from '../epoch/execute.ts'
+import type { Job } from '../epoch/job.ts'
+import { machine, type StepName, stepNames } from '../epoch/machine.ts'
+import type { ProgressEvent } from '../model/event.ts'
+import type { RunKey } from '../model/steps.ts'
+import type { Place } from '../ports/place.ts'
+import type { Sink } from '../ports/sink.ts'
+import type { Store } from '../ports/store.ts'
+import type { RunStart } from '../ports/system.ts'
+import { StateCache } from '../state/cache.ts'
+import { type FaultScript, type Gate, gate, guarded } from './gate.ts'
+import type { World } from './world.ts'
+
+export interface Actor {
+  readonly gate: Gate
+  readonly job: Job
+  /** Settles when its machine ends, for whatever reason. Never rejects. */
+  readonly ended: Promise<void>
+}
+
+/** Where a test may put a broken part, to prove that the simulation sees it. */
+export interface Sabotage {
+  /** Steps by Task state name, made from the job. */
+  readonly steps?: (job: Job) => StepHandlers
+  readonly sink?: (world: World, id: string, store: Store) => Sink
+  /** Wraps the ports of a process. */
+  readonly place?: (place: Place) => Place
+}
+
+export interface ActorOptions {
+  readonly world: World
+  readonly number: number
+  readonly start: RunStart
+  readonly script: FaultScript
+  readonly sabotage?: Sabotage
+  /** Whether others can see that it died. */
+  readonly mortal: boolean
+  readonly onEvent: (event: ProgressEvent) => void
+}
+
+export function startActor(options: ActorOptions): Actor {
+  const { world, number, start, script, sabotage, mortal } = options
+  const held = gate(world, number, script)
+  world.running.add(placeOf(number))
+  held.stuck.then(() => world.running.delete(placeOf(number)))
+  const job = jobOf(options, held)
+  const run: RunKey = {
+    pipeline: start.pipeline,
+    id: world.random.id(),
+    sequence: start.sequence,
+    place: placeOf(number),
+    lingerMs: 0,
+    resume: false,
+    startedAtMs: world.clock.nowMs(),
+  }
+  const steps = { ...stepHandlers(job), ...sabotage?.steps?.(job) }
+  const ended = interpret(world, held, job, steps, run).then((how) => {
+    world.note(`p${number} ended: ${how}`)
+    world.running.delete(placeOf(number))
+    if (!held.dead || mortal) world.gone.add(placeOf(number))
+  })
+  return { gate: held, job, ended }
+}
+
+async function interpret(world: World, held: Gate, job: Job, steps: StepHandlers, run: RunKey): Promise<string> {
+  const resources = Object.fromEntries(stepNames.map((name) => [name, `local:${name}`])) as Record<StepName, string>
+  const definition = machine({ resources, settings: job.compiled.settings })
+  const handlers = Object.fromEntries(Object.entries(steps).map(([name, step]) => [name, timely(held, step)]))
+  try {
+    const walk = await interpreter({ definition, handlers, clock: world.clock, retryPauseMs: 0 })
+    return JSON.stringify(((await walk.run({ run })) as { reason?: string }).reason ?? 'left')
+  } catch (error) {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  }
+}
+
+/** The step, or a timeout while it is stalled: whichever the machine sees first. */
+function timely(held: Gate, step: (input: never) => Promise<unknown>): (input: never) => Promise<unknown> {
+  return (input) =>
+    new Promise((resolve, reject) => {
+      const forget = held.timedOut(reject)
+      step(input).then(resolve, reject).finally(forget)
+    })
+}
+
+export function placeOf(number: number): string {
+  return `process-${number}`
+}
+
+/** A job at a place whose ports are guarded. */
+export function jobOf({ world, number, sabotage, onEvent }: ActorOptions, held: Gate): Job {
+  const sinks = new Map<string, Sink>()
+  const store = guarded(held, 'store', world.store)
+  const place: Place = {
+    ledger: guarded(held, 'ledger', world.ledger),
+    store,
+    launcher: guarded(held, 'launcher', launcherOf(world)),
+    clock: world.clock,
+    random: world.random,
+    telemetry: { emit: onEvent },
+    place: placeOf(number),
+    source: async (id) => guarded(held, 'log', world.logs.get(id)!),
+    async sink(id) {
+      const found = sinks.get(id) ?? guardedSink(held, sabotage?.sink?.(world, id, store) ?? world.sinks.get(id)!.open(store))
+      sinks.set(id, found)
+      return found
+    },
+  }
+  return { compiled: world.compiled, place: sabotage?.place?.(place) ?? place, states: new StateCache(), warm: new Map() }
+}
+
+function guardedSink(held: Gate, sink: Sink): Sink {
+  const stage: Sink['stage'] = async (context) =>
+    guarded(held, 'writer', await sink.stage({ ...context, store: guarded(held, 'store', context.store) }), ['add'])
+  return guarded(held, 'sink', { ...sink, stage }, ['stage'])
+}
+
+function launcherOf(world: World): Place['launcher'] {
+  return {
+    async start(run) {
+      const name = `${run.sequence}-${run.wakes}`
+      if (world.names.has(name)) return 'exists'
+      world.names.add(name)
+      world.starts.push(run)
+      return 'started'
+    },
+    status: async (place) => (world.gone.has(place) ? 'gone' : world.running.has(place) ? 'running' : 'unknown'),
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Drive: lets a world run its course.
+ *
+ * Starts what was started, lets stalled processes lie, rings when nothing is alive, and stops when all input is
+ * committed and promoted. The order of things depends on the seed alone.
+ */
+import type { ProgressEvent } from '../model/event.ts'
+import { ring } from '../epoch/ring.ts'
+import { type Actor, type Sabotage, startActor } from './actor.ts'
+import { type ChainMemory, mustHoldThat, remember } from './check.ts'
+import type { FaultScript } from './gate.ts'
+import type { World } from './world.ts'
+
+export interface Driver {
+  readonly actors: readonly Actor[]
+  /** Runs until all input is visible. `rings` bounds how often a silent world is woken. */
+  untilDone(options: { readonly rings: number }): Promise<void>
+  /** Runs until nothing is alive, however far that got. */
+  untilQuiet(): Promise<void>
+}
+
+export interface DriverOptions {
+  readonly world: World
+  readonly memory: ChainMemory
+  /** The faults of each process, by its number. */
+  readonly script: (actor: number) => FaultScript
+  readonly sabotage?: Sabotage
+  readonly mortal: boolean
+  readonly onEvent?: (event: ProgressEvent) => void
+}
+
+const actorsMax = 2000
+
+export function createDriver(options: DriverOptions): Driver {
+  const { world, memory } = options
+  const actors: Actor[] = []
+  const live = new Set<Actor>()
+
+  const spawn = () => {
+    for (const start of world.starts.splice(0)) {
+      mustHoldThat(actors.length < actorsMax, 'progress is made with a bounded number of runs')
+      const number = actors.length
+      const actor = startActor({
+        world,
+        number,
+        start,
+        script: options.script(number),
+        sabotage: options.sabotage,
+        mortal: options.mortal,
+        onEvent(event) {
+          world.note(`p${number} ${JSON.stringify(event)}`)
+          options.onEvent?.(event)
+        },
+      })
+      actors.push(actor)
+      live.add(actor)
+      const gone = () => live.delete(actor)
+      actor.ended.then(gone)
+      actor.gate.stuck.then(gone)
+    }
+  }
+  const untilQuiet = async () => {
+    spawn()
+    while (live.size > 0) {
+      await Promise.race([...live].flatMap((actor) => [actor.ended, actor.gate.stuck]))
+      await remember(world, memory)
+      await turn()
+      spawn()
+    }
+    await remember(world, memory)
+  }
+  return {
+    actors,
+    untilQuiet,
+    async untilDone({ rings }) {
+      await untilQuiet()
+      for (let rung = 0; !(await isDone(world)); rung++) {
+        mustHoldThat(rung < rings, `all input becomes visible after ${rings} rings`)
+        world.note(`tick ${rung}`)
+        await ring({ ledger: world.ledger, launcher: tickLauncher(world) }, world.compiled.topology.pipeline)
+        await untilQuiet()
+      }
+    },
+  }
+}
+
+/** Lets everything that can go on do so. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** The schedule's launcher: sees which places are gone, starts by name. */
+function tickLauncher(world: World) {
+  return {
+    async start(run: { pipeline: string; sequence: number; wakes: number }) {
+      const name = `${run.sequence}-${run.wakes}`
+      if (world.names.has(name)) return 'exists' as const
+      world.names.add(name)
+      world.starts.push(run)
+      return 'started' as const
+    },
+    // A schedule that finds the pipeline held by nobody it knows starts a run, which then watches the lease.
+    status: async () => 'gone' as const,
+  }
+}
+
+/** Everything that the logs hold is committed, and everything committed is promoted. */
+export async function isDone(world: World): Promise<boolean> {
+  const head = await world.ledger.read(world.compiled.topology.pipeline)
+  if (head === null || head.promotedThrough < head.committed.epoch) return false
+  const bytes = await world.store.read(head.committed.manifest.name)
+  if (bytes === null) return false
+  const { progress } = JSON.parse(bytes.toString()) as { progress: { source: string; partition: number; end: string }[] }
+  const ends = new Map(progress.map((at) => [`${at.source}/${at.partition}`, at.end]))
+  for (const [id, log] of world.logs) {
+    for (const { partition, end } of (await log.bounds()).partitions) {
+      if (ends.get(`${id}/${partition}`) !== end.toString()) return false
+    }
+  }
+  return true
+}

@@ -1,0 +1,188 @@
+/**
+ * `simulate`: your pipeline in a hostile world, from a seed.
+ *
+ * The seed draws everything: partitions, shards, sizes of epochs, when records arrive and rings are lost, and what
+ * goes wrong at which call. First faults, and safety is checked after each process; then the faults stop, and all
+ * input must become visible; then the whole world is checked. The same seed gives the same trace.
+ */
+import { collect } from '../epoch/collect.ts'
+import { isPawlError, PawlError } from '../model/errors.ts'
+import { type Prng, prng } from '../model/prng.ts'
+import type { Settings } from '../model/settings.ts'
+import { compile } from '../stream/compile.ts'
+import type { Compiled } from '../stream/compiled.ts'
+import { jobOf, type Sabotage } from './actor.ts'
+import { Broken, chainOf, type ChainMemory, checkChain, checkNothingUncommitted, checkStore, checkVisible } from './check.ts'
+import { createDriver } from './drive.ts'
+import { type Fault, type FaultScript, gate } from './gate.ts'
+import { type Arrival, arrivalsOf, type SimulationInput } from './workload.ts'
+import { createWorld, type World } from './world.ts'
+import type { MemoryRow } from '../adapters/memory/table.ts'
+
+export interface SimulateOptions {
+  /** Draws the whole run; 1 when absent. */
+  readonly seed?: number
+  /** Values by source id; lines of words for sources of text when absent. */
+  readonly input?: SimulationInput
+  /** Settings that the seed may not draw. */
+  readonly settings?: Partial<Settings>
+  /** Most processes that are made to fail. Drawn when absent. */
+  readonly failing?: number
+  /** Kinds of faults to draw from; all when absent. */
+  readonly faults?: readonly Fault['fault'][]
+  /** Sinks are sometimes restored from a backup. On when absent. */
+  readonly rollbacks?: boolean
+  /** Called with all visible rows at the end; throws to fail. */
+  readonly verify?: (rows: ReadonlyMap<string, readonly MemoryRow[]>) => void
+  /** Breaks the protocol on purpose. */
+  readonly sabotage?: Sabotage
+}
+
+export interface Simulated {
+  readonly seed: number
+  readonly epochs: number
+  readonly processes: number
+  readonly calls: number
+  readonly faults: number
+  readonly healed: number
+  readonly rows: ReadonlyMap<string, readonly MemoryRow[]>
+  readonly trace: readonly string[]
+}
+
+const kinds: readonly Fault['fault'][] = ['crash-before', 'crash-after', 'reply-lost', 'refused', 'late', 'repeated', 'zombie', 'timeout']
+
+/** Runs one simulation. Throws `SIMULATION_FAILED` with the seed, the broken invariant and the end of the trace. */
+export async function simulate(pipeline: unknown, options: SimulateOptions = {}): Promise<Simulated> {
+  const seed = options.seed ?? 1
+  const random = prng(seed)
+  const compiled = drawSettings(compile(pipeline), random.fork(), options.settings)
+  const counts = new Map(Object.keys(compiled.sources).map((source) => [source, 1 + random.int(4)]))
+  const partitions = (source: string) => counts.get(source) ?? 1
+  const baseOffset = random.chance(0.2) ? 9_007_199_254_740_993n : BigInt(random.int(100))
+  const world = createWorld({ compiled, seed: random.uint32(), partitions, baseOffset })
+  const arrivals = arrivalsOf(compiled, options.input, random.fork(), partitions)
+  try {
+    return await run(world, seed, random, arrivals, options)
+  } catch (error) {
+    throw failure(world, seed, error)
+  }
+}
+
+/** The failure as a person reads it. */
+function failure(world: World, seed: number, error: unknown): unknown {
+  const broken = error instanceof Broken || isPawlError(error) || error instanceof Error
+  const why = broken ? error.message : String(error)
+  const trace = world.trace.slice(-60).join('\n')
+  return new PawlError('SIMULATION_FAILED', `seed ${seed} of ${world.compiled.topology.pipeline}: ${why}\n--- the end of the trace\n${trace}\n---`, { seed, invariant: why }, error)
+}
+
+/** Small epochs, several shards, early hand-overs: what a large pipeline meets in a day, in a few calls. */
+function drawSettings(compiled: Compiled, random: Prng, fixed: Partial<Settings> = {}): Compiled {
+  const drawn: Settings = {
+    ...compiled.settings,
+    shards: 1 + random.int(3),
+    epoch: { spanMax: 3 + random.int(40), fuseSpanMax: random.chance(0.5) ? 0 : random.int(30), convictAfter: 1_000_000 },
+    checkpoint: { ...compiled.settings.checkpoint, intervalMs: random.pick([0, 100, 1000]), minPauseMs: random.pick([0, 50]) },
+    retain: { epochs: 100 },
+    runEpochsMax: 2 + random.int(20),
+    ...fixed,
+  }
+  return { ...compiled, settings: drawn, topology: compiled.topology }
+}
+
+async function run(world: World, seed: number, random: Prng, arrivals: readonly Arrival[], options: SimulateOptions): Promise<Simulated> {
+  const memory: ChainMemory = new Map()
+  const tally = { faults: 0, healed: 0 }
+  const chaos = chaosOf(world, random.fork(), arrivals, options, tally)
+  const driver = createDriver({
+    world,
+    memory,
+    sabotage: options.sabotage,
+    mortal: random.chance(0.8),
+    script: chaos.script,
+    onEvent: (event) => {
+      if (event.event === 'healed') tally.healed++
+    },
+  })
+  chaos.arrive(random.int(arrivals.length + 1))
+  await driver.untilDone({ rings: 400 })
+  while (world.releaseAll() || chaos.left() > 0) {
+    chaos.arrive(Math.max(1, random.int(20)))
+    await driver.untilDone({ rings: 400 })
+    checkChain(await chainOf(world, memory))
+  }
+  await checkNothingUncommitted(world)
+  const chain = await chainOf(world, memory)
+  checkChain(chain)
+  await checkVisible(world, chain, true)
+  await collectAll(world)
+  await checkStore(world, await chainOf(world, memory), true)
+  const rows = new Map([...world.sinks].map(([id, sink]) => [id, sink.visible()]))
+  options.verify?.(rows)
+  return { seed, epochs: chain.head.committed.epoch, processes: driver.actors.length, calls: world.calls, ...tally, rows, trace: world.trace }
+}
+
+async function collectAll(world: World): Promise<void> {
+  const calm = gate(world, -1, () => null)
+  await collect(jobOf({ world, number: -1, start: { pipeline: '', sequence: 0, wakes: 0 }, script: () => null, mortal: true, onEvent: () => {} }, calm))
+}
+
+interface Chaos {
+  readonly script: (actor: number) => FaultScript
+  /** Appends so many of the records that are still to come. */
+  arrive(count: number): void
+  left(): number
+}
+
+function chaosOf(world: World, random: Prng, arrivals: readonly Arrival[], options: SimulateOptions, tally: { faults: number }): Chaos {
+  const failing = options.failing ?? random.int(8)
+  const rollbackChance = (options.rollbacks ?? true) && random.chance(0.3) ? 0.01 : 0
+  const backups = new Map<string, ReturnType<NonNullable<ReturnType<World['sinks']['get']>>['snapshot']>>()
+  let arrived = 0
+  const arrive = (count: number) => {
+    for (const { source, partition, record } of arrivals.slice(arrived, arrived + count)) void world.logs.get(source)!.append(partition, [record])
+    arrived = Math.min(arrivals.length, arrived + count)
+  }
+  const disturb = () => {
+    if (random.chance(0.03)) arrive(1 + random.int(5))
+    if (rollbackChance === 0) return
+    for (const [id, sink] of world.sinks) {
+      if (random.chance(0.02)) backups.set(id, sink.snapshot())
+      const backup = backups.get(id)
+      // A backup without the base markers is a sink that was recreated: that is another test.
+      if (backup && backup.markers.size === world.compiled.sinks[id].lanes && random.chance(rollbackChance)) {
+        sink.restore(backup)
+        world.note(`sink ${id} was restored from a backup`)
+      }
+    }
+  }
+  return {
+    arrive,
+    left: () => arrivals.length - arrived,
+    script(actor) {
+      const doomed = actor < failing
+      const at = new Set(doomed ? Array.from({ length: 1 + random.int(3) }, () => random.int(random.pick([15, 60, 200]))) : [])
+      return ({ index }) => {
+        if (doomed) disturb()
+        if (!at.has(index)) return null
+        tally.faults++
+        return drawFault(random, options.faults ?? kinds)
+      }
+    },
+  }
+}
+
+export function drawFault(random: Prng, from: readonly Fault['fault'][]): Fault {
+  const fault = random.pick(from)
+  const calls = random.pick([1, 3, 10, 40, 200])
+  switch (fault) {
+    case 'late':
+    case 'zombie':
+    case 'timeout':
+      return { fault, calls }
+    case 'repeated':
+      return { fault, answer: random.pick(['first', 'second']) }
+    default:
+      return { fault }
+  }
+}
