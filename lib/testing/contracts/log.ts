@@ -10,7 +10,16 @@ import { prng } from '../../model/prng.ts'
 import type { Header } from '../../model/records.ts'
 import { type Contract, type Obligation, refusedWith } from './contract.ts'
 import { logPositions } from './log-positions.ts'
-import { control, type LogCheck, type LogSubject, readAll, readRange, records, spanOf } from './log-subject.ts'
+import {
+  control,
+  type LogCheck,
+  type LogSubject,
+  type ReadRecord,
+  readAll,
+  readRange,
+  records,
+  spanOf,
+} from './log-subject.ts'
 
 const valuesOf = (all: readonly ReadRecord[]) => all.map(({ value }) => value)
 

@@ -1,0 +1,101 @@
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'vitest'
+import { openFileSink } from '../../lib/adapters/file/sink.ts'
+import { memorySink } from '../../lib/adapters/memory/sink.ts'
+import { memoryStore } from '../../lib/adapters/memory/store.ts'
+import type { Committable } from '../../lib/model/manifest.ts'
+import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
+import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import {
+  contractRowSpec,
+  type SinkControls,
+  type SinkSubject,
+  type VisibleRow,
+} from '../../lib/testing/contracts/sink-subject.ts'
+
+const textOf = (bytes: Buffer | null) => bytes?.toString() ?? null
+const objectsOf = (committable: Committable) => committable.parts.flatMap(({ objects }) => objects)
+
+const memory: Implementation<SinkSubject> = {
+  name: 'memory',
+  async fresh() {
+    const store = memoryStore()
+    const sink = memorySink({ id: 'rows', spec: contractRowSpec })
+    const controls: SinkControls = {
+      async visible() {
+        return sink
+          .visible()
+          .map(({ key, value, timestampMs }) => ({ key: textOf(key), value: textOf(value), timestampMs }))
+      },
+      async backup() {
+        const snapshot = sink.snapshot()
+        return async () => sink.restore(snapshot)
+      },
+      dropMarker: async (lane) => sink.dropMarker(lane),
+      loseStaging: async (committable) => store.delete(objectsOf(committable).map(({ name }) => name)),
+      damageStaging: async (committable) => store.damage(objectsOf(committable)[0]!.name),
+    }
+    return { open: async () => ({ sink: sink.open(store), store, controls }) }
+  },
+}
+
+function fileControls(directory: string): SinkControls {
+  const root = join(directory, 'rows')
+  const stagedFiles = (committable: Committable) =>
+    committable.parts.map(({ handle }) => join(root, '.staged', (handle as { file: string }).file))
+  return {
+    async visible() {
+      const names = (await readdir(root).catch(() => [])).filter((name) => name.endsWith('.jsonl'))
+      const texts = await Promise.all(names.sort().map((name) => readFile(join(root, name), 'utf8')))
+      return texts.flatMap((text) => text.split('\n').slice(0, -1).map(visibleRow))
+    },
+    async backup() {
+      const copy = await mkdtemp(join(tmpdir(), 'pawl-backup-'))
+      await cp(root, copy, { recursive: true })
+      return async () => {
+        await rm(root, { recursive: true })
+        await cp(copy, root, { recursive: true })
+        await rm(copy, { recursive: true })
+      }
+    },
+    dropMarker: (lane) => rm(join(root, '.marker', `${lane}`), { recursive: true }),
+    async loseStaging(committable) {
+      for (const path of stagedFiles(committable)) await rm(path, { force: true })
+    },
+    async damageStaging(committable) {
+      const [path] = stagedFiles(committable)
+      const bytes = await readFile(path!)
+      bytes[bytes.length >> 1]! ^= 1
+      await writeFile(path!, bytes)
+    },
+  }
+}
+
+function visibleRow(line: string): VisibleRow {
+  const { key, value, timestamp } = JSON.parse(line)
+  return { key, value, timestampMs: timestamp }
+}
+
+const file: Implementation<SinkSubject> = {
+  name: 'files',
+  async fresh() {
+    const directory = await mkdtemp(join(tmpdir(), 'pawl-files-'))
+    const controls = fileControls(directory)
+    const store = memoryStore()
+    const open = () => openFileSink({ sink: 'rows', directory, spec: contractRowSpec })
+    return {
+      open: async () => ({ sink: open(), store, controls }),
+      dispose: () => rm(directory, { recursive: true }),
+    }
+  },
+  differences: {
+    'heals when the missing epochs are promoted again in order':
+      'a staged file becomes the visible one, so nothing is left to promote again',
+  },
+}
+
+describe.each([memory, file])('a sink: $name', (implementation) => {
+  test.each(contractCases(sinkContract, implementation))('$name', ({ run }) => run())
+})
