@@ -19,8 +19,8 @@ export interface ConnectionOptions {
   readonly clientId: string
   /** Asked once for each socket. */
   readonly security: () => Promise<Security>
-  readonly connectTimeoutMs?: number
-  readonly requestTimeoutMs?: number
+  readonly connectTimeoutMs?: number | undefined
+  readonly requestTimeoutMs?: number | undefined
 }
 
 const fetchKey = 1
@@ -37,7 +37,11 @@ export class KafkaConnection implements KafkaLink {
 
   constructor(options: ConnectionOptions) {
     if (options.brokers.length === 0) throw new PawlError('PIPELINE_INVALID', 'kafka: brokers is empty')
-    this.#options = { ...defaultTimeouts, ...options }
+    this.#options = {
+      ...options,
+      connectTimeoutMs: options.connectTimeoutMs ?? defaultTimeouts.connectTimeoutMs,
+      requestTimeoutMs: options.requestTimeoutMs ?? defaultTimeouts.requestTimeoutMs,
+    }
   }
 
   async send<T>(broker: BrokerChoice, request: WireRequest<T>, timeoutMs?: number): Promise<T> {
