@@ -45,7 +45,6 @@ export class SnapshotWriter {
 
   /** Adds the deletion of keys. */
   remove(group: number, keys: readonly Key[]): void {
-    this.#flush()
     for (let from = 0; from < keys.length; from += blockEntriesMax) {
       const part = keys.slice(from, from + blockEntriesMax)
       this.#add(frameKind.remove, part.length, [

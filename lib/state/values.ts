@@ -52,7 +52,8 @@ function isPlainObject(value: object, depth: number): boolean {
   if (Object.getPrototypeOf(value) !== Object.prototype) return false
   for (const name of Reflect.ownKeys(value)) {
     const property = Object.getOwnPropertyDescriptor(value, name)
-    if (typeof name === 'symbol' || !property?.enumerable || !('value' in property)) return false
+    // An accessor has no value, and so counts as undefined, which is not plain.
+    if (typeof name === 'symbol' || !property?.enumerable) return false
     if (!isPlain(property.value, depth + 1)) return false
   }
   return true

@@ -76,7 +76,7 @@ describe('lineage', () => {
   it('ends with the same state by merged deltas, by plain deltas and by one base', () => {
     const epochs = fc.array(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.option(fc.nat(), { freq: 3 })), { maxLength: 12 }),
-      { minLength: 10, maxLength: 60 },
+      { minLength: 10, maxLength: 60, size: 'max' },
     )
     fc.assert(
       fc.property(epochs, (all) => {
