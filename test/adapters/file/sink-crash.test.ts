@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startChild } from '../../support/child.ts'
+import { mountDiskImage } from '../../support/disk-image.ts'
+import { checkAppends, checkEpochs, promotedOf, takeFiles } from './sink-survivors.ts'
+
+const writer = new URL('./sink-writer.ts', import.meta.url)
+const kills = 24
+const cuts = 8
+
+test(`shows each epoch and keeps each append once, killed ${kills} times, to a reader that takes files away`, {
+  timeout: 120_000,
+}, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'pawl-sink-crash-'))
+  const lines: string[] = []
+  let epochs = 0
+  for (let round = 0; round < kills; round++) {
+    // Every third round two runs work at once, one of them a zombie.
+    const children = Array.from({ length: round % 3 === 2 ? 2 : 1 }, (_, i) =>
+      startChild(writer, [directory, `w${round}x${i}`]),
+    )
+    while (children.some((child) => child.lines.length < 8)) {
+      takeFiles(directory, 0.5)
+      await sleep(1)
+    }
+    const killAt = Date.now() + Math.random() * 60
+    for (; Date.now() < killAt; await sleep(1)) takeFiles(directory, 0.5)
+    for (const child of children) child.kill('SIGKILL')
+    for (const child of children) expect((await child.ended).signal).toBe('SIGKILL')
+    lines.push(...children.flatMap((child) => child.lines))
+    takeFiles(directory, 0.3)
+    epochs = await checkEpochs(directory, promotedOf(lines))
+    await checkAppends(directory, lines)
+  }
+  expect(epochs).toBeGreaterThan(kills)
+  rmSync(directory, { recursive: true })
+})
+
+test(`shows each epoch and keeps each append once when the power is cut, ${cuts} times`, {
+  timeout: 120_000,
+}, async (context) => {
+  const disk = mountDiskImage()
+  if (typeof disk === 'string') return context.skip(disk)
+  const lines: string[] = []
+  try {
+    for (let round = 0; round < cuts; round++) {
+      const child = startChild(writer, [disk.path, `w${round}`])
+      while (child.lines.length < 8) await sleep(1)
+      await sleep(Math.random() * 60)
+      child.kill('SIGSTOP')
+      // What it printed before it stopped may still be on its way to us.
+      await sleep(20)
+      const printed = [...lines, ...child.lines]
+      const epochs = await disk.afterPowerCut(async (path) => {
+        await checkAppends(path, printed)
+        return checkEpochs(path, promotedOf(printed))
+      })
+      expect(epochs).toBeGreaterThan(round)
+      child.kill('SIGKILL')
+      await child.ended
+      lines.push(...child.lines)
+    }
+  } finally {
+    disk.unmount()
+  }
+})
