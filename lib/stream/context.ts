@@ -8,7 +8,7 @@ import type { LogBatch } from '../model/records.ts'
 import type { Serde } from '../model/serde.ts'
 import type { Context } from './language.ts'
 
-/** Thrown by `TaskContext.key` when the key of the record does not decode; the source is at fault, not the reader. */
+/** Thrown by `TaskContext.key` when the key does not decode, with its cause: the source is at fault, not the reader. */
 export class KeyUndecodable extends Error {}
 
 /** A source as records remember it. */
@@ -76,11 +76,11 @@ export class TaskContext implements Context {
     const batch = this.batch!
     const serde = this.origin!.key
     const start = batch.keyStarts[this.index]
-    if (start < 0 && !serde.nullable) throw new KeyUndecodable(`a null key, and ${serde.name} is not nullable`)
     try {
+      if (start < 0 && !serde.nullable) throw new TypeError(`a null key, and ${serde.name} is not nullable`)
       this.keyValue = serde.decode(batch.bytes, start, batch.keyEnds[this.index])
     } catch (error) {
-      throw new KeyUndecodable(error instanceof Error ? error.message : String(error), { cause: error })
+      throw new KeyUndecodable('the key does not decode', { cause: error })
     }
     this.keyPending = false
     return this.keyValue

@@ -40,7 +40,7 @@ export class Rejections {
   /** Rejects the record at hand. Returns when the policy lets the task go on, else throws naming the record. */
   reject(code: RejectionCode, operator: string, error: unknown): void {
     if (error instanceof KeyUndecodable)
-      this.#reject('DECODE_FAILED', this.#context.origin?.source ?? operator, error.cause ?? error)
+      this.#reject('DECODE_FAILED', this.#context.origin?.source ?? operator, error.cause)
     else this.#reject(code, operator, error)
   }
 
