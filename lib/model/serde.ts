@@ -67,15 +67,18 @@ let slabUsed = 0
 /** Small copies share slabs: a buffer of its own for each would cost ten times as much. */
 function copied(source: Buffer, start: number, end: number): Uint8Array {
   const length = end - start
-  if (length > slabBytes / 8) return Uint8Array.prototype.slice.call(source, start, end)
+  const copy = length > slabBytes / 8 ? new Uint8Array(length) : slice(length)
+  source.copy(copy, 0, start, end)
+  return copy
+}
+
+function slice(length: number): Uint8Array {
   if (slabUsed + length > slabBytes) {
     slab = new Uint8Array(slabBytes)
     slabUsed = 0
   }
-  const copy = new Uint8Array(slab.buffer, slabUsed, length)
-  source.copy(copy, 0, start, end)
   slabUsed += length
-  return copy
+  return new Uint8Array(slab.buffer, slabUsed - length, length)
 }
 
 function validated(schema: StandardSchemaV1, value: unknown): unknown {

@@ -132,8 +132,10 @@ export class ByteReader {
   /** A copy, so that the segment can be let go. */
   bytes(): Uint8Array {
     const length = this.varint()
+    const copy = new Uint8Array(length)
+    this.#buffer.copy(copy, 0, this.#at, this.#at + length)
     this.#at += length
-    return Uint8Array.prototype.slice.call(this.#buffer, this.#at - length, this.#at)
+    return copy
   }
 
   text(): string {

@@ -225,12 +225,21 @@ test('a stream of an earlier stage may merge with one of a later stage', () => {
   }
 })
 
-test('state survives being written to snapshot files and read back', () => {
-  const compiled = sums('epoch')
-  const run = runner(compiled)
-  run.epoch([{ source: 'lines', batch: linesOf(['a 1', 'b 2']) }])
-  const [[state]] = run.states
-  expect(state.entries).toBe(2)
-  expect(compiled.stateful).toEqual([{ operator: 'sums', stage: 1, stateKind: 'aggregate', stateVersion: 1 }])
-  expect(() => compiled.state('gone', [0, 128], null, [])).toThrow(expect.objectContaining({ code: 'LINEAGE_CHANGED' }))
+test('results are the same when the state is read back from its snapshots between epochs', () => {
+  const run = runner(sums('epoch', { shards: 2 }), 2)
+  run.epoch([{ source: 'lines', batch: linesOf(['a 1', 'b 2', 'c 3']) }])
+  run.restart()
+  const { rows } = run.epoch([{ source: 'lines', batch: linesOf(['c 1', 'a 1'], { baseOffset: 3n }) }])
+  expect(new Map(rows.out.map(({ key, value }) => [key, value]))).toEqual(
+    new Map([
+      ['a', 'a=2'],
+      ['c', 'c=4'],
+    ]),
+  )
+})
+
+test('state of an operator that the pipeline lacks is refused', () => {
+  expect(() => sums('epoch').state('gone', [0, 128], null, [])).toThrow(
+    expect.objectContaining({ code: 'LINEAGE_CHANGED', details: { operator: 'gone' } }),
+  )
 })

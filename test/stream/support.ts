@@ -3,7 +3,7 @@
  * epoch (fused, or stage by stage with segments), without any store.
  */
 import type { SourceOffset } from '../../lib/model/head.ts'
-import type { Counts, RejectedRecord } from '../../lib/model/manifest.ts'
+import type { Counts, RejectedRecord, Snapshot } from '../../lib/model/manifest.ts'
 import type { LogBatch } from '../../lib/model/records.ts'
 import type { StageWriter } from '../../lib/ports/sink.ts'
 import { shardRange } from '../../lib/state/key-groups.ts'
@@ -88,21 +88,54 @@ export interface EpochOutcome {
   readonly eventTimes: ReturnType<Program['eventTimes']>
 }
 
-/** Runs epochs of one pipeline, keeping its state from one to the next. */
+interface Held {
+  state: OperatorState
+  snapshot: Snapshot
+  files: readonly Buffer[]
+}
+
+/** Runs epochs of one pipeline, keeping its state in memory and in snapshot files from one to the next. */
 export function runner(compiled: Compiled, shards = 1) {
-  const states: OperatorState[][] = Array.from({ length: shards }, (_, shard) =>
-    compiled.stateful.map(({ operator }) =>
-      compiled.state(operator, shardRange(shard, shards, compiled.topology.keyGroups), null, []),
+  const held = Array.from({ length: shards }, (_, shard) =>
+    compiled.stateful.map((operator) =>
+      emptyState(compiled, operator, shardRange(shard, shards, compiled.settings.keyGroups)),
     ),
   )
   return {
-    states,
     epoch(inputs: readonly EpochInput[], options: EpochOptions = {}): EpochOutcome {
+      const states = held.map((shard) => shard.map(({ state }) => state))
       const outcome = (options.unfused ? unfused : fused)(compiled, states, inputs, options)
-      for (const state of states.flat()) state.settle()
+      for (const one of held.flat()) store(one)
       return outcome
     },
+    /** Forgets what is in memory and reads the snapshots back. */
+    restart(): void {
+      for (const one of held.flat()) {
+        const { operator, keyGroups } = one.snapshot
+        one.state = compiled.state(operator, keyGroups, one.snapshot, one.files)
+      }
+    },
+    /** Entries held by all states together. */
+    entries: () => held.flat().reduce((sum, { state }) => sum + state.entries, 0),
   }
+}
+
+function emptyState(compiled: Compiled, of: Compiled['stateful'][number], keyGroups: readonly [number, number]): Held {
+  const { operator, stateKind, stateVersion } = of
+  const state = compiled.state(operator, keyGroups, null, [])
+  return { state, snapshot: { operator, stateKind, stateVersion, keyGroups, files: [] }, files: [] }
+}
+
+function store(one: Held): void {
+  const encoded = one.state.encode(one.snapshot)
+  if (encoded !== null) {
+    const bytes = Buffer.concat(encoded.chunks)
+    const { file, entries, keep } = encoded
+    const listed = { name: `file-${one.files.length}`, bytes: bytes.length, sha256: '', file, entries }
+    one.files = [...one.files.slice(0, keep), bytes]
+    one.snapshot = { ...one.snapshot, files: [...one.snapshot.files.slice(0, keep), listed] }
+  }
+  one.state.settle()
 }
 
 function fused(compiled: Compiled, states: OperatorState[][], inputs: readonly EpochInput[], options: EpochOptions) {
