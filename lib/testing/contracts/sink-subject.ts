@@ -73,13 +73,15 @@ export const contractLanes = 3
 /** A check of one client, driven through epochs, in a place for more clients. */
 export type SinkCheck = (driver: SinkDriver, place: ContractPlace<SinkSubject>) => Promise<void>
 
+/** No two invocations share a name, whichever driver they are of. */
+let invocations = 0
+
 /** Drives a sink as the protocol does. */
 export class SinkDriver {
   readonly subject: SinkSubject
   readonly incarnation: string
   /** What each lane's marker is after the epochs committed so far. */
   readonly markers = new Map<number, Marker>()
-  #invocations = 0
 
   constructor(subject: SinkSubject, incarnation = 'a1b2c3d4e5f60718293a4b5c6d7e8f90') {
     this.subject = subject
@@ -105,7 +107,7 @@ export class SinkDriver {
 
   /** A context of a new invocation. */
   context(epoch: number): StageContext {
-    const prefix = `pipelines/p/${this.incarnation}/attempts/e${epoch}/i${this.#invocations++}/`
+    const prefix = `pipelines/p/${this.incarnation}/attempts/e${epoch}/i${invocations++}/`
     return { store: this.subject.store, prefix, incarnation: this.incarnation, epoch, lanes: contractLanes }
   }
 
