@@ -4,6 +4,7 @@
  * Importing it opens no client and loads no vendor's library.
  */
 
+export { type FilesOptions, files } from './adapters/file/files.ts'
 export type { ErrorCode, ErrorKind } from './model/errors.ts'
 export { isPawlError, PawlError } from './model/errors.ts'
 export type { RejectedRecord } from './model/manifest.ts'

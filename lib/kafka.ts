@@ -1,7 +1,6 @@
 /**
- * What a pipeline file imports from `pawl/kafka`: the description of a cluster.
+ * `pawl/kafka`: clusters by name, for pipelines that say where their topics live.
  *
- * Importing it loads no client; kafkajs and the libraries of codecs and credentials load when they are needed.
+ * Apart from the main entry because it needs `kafkajs`, an optional peer, as soon as a cluster is opened.
  */
-export type { SaslOptions, Secret, SslOptions } from './adapters/kafka/auth.ts'
 export { type KafkaClusterSpec, type KafkaOptions, kafka } from './adapters/kafka/cluster.ts'

@@ -10,7 +10,7 @@ import { attemptPrefix } from '../model/names.ts'
 import { resultVersion, type TaskResult } from '../model/results.ts'
 import type { AbortInput, StepOutput } from '../model/steps.ts'
 import { amend } from './amend.ts'
-import { causeOf, type Cause } from './cause.ts'
+import { type Cause, causeOf } from './cause.ts'
 import { holds, type Job, openSink } from './job.ts'
 import { left } from './leave.ts'
 import { judgeFailure } from './restart.ts'
@@ -33,7 +33,13 @@ export async function abort(job: Job, input: AbortInput): Promise<StepOutput> {
   if (attempt !== null) await discard(job, amended.head, attempt)
   const waitMs = amended.head.failures.notBeforeMs - nowMs
   if (amended.head.parked !== null || waitMs <= 0) return { next: 'plan', run }
-  return { next: 'wait', run, waitMs: Math.min(waitMs, Math.floor(amended.head.run.leaseMs / 8)), waitSeconds: Math.ceil(waitMs / 1000), watch: null }
+  return {
+    next: 'wait',
+    run,
+    waitMs: Math.min(waitMs, Math.floor(amended.head.run.leaseMs / 8)),
+    waitSeconds: Math.ceil(waitMs / 1000),
+    watch: null,
+  }
 }
 
 function failed(job: Job, head: Head, cause: Cause, nowMs: number): Head {
@@ -42,14 +48,33 @@ function failed(job: Job, head: Head, cause: Cause, nowMs: number): Head {
   // A build that changed in mid-epoch is nobody's failure.
   if (code === 'BUILD_CHANGED') return { ...head, open: null }
   const verdict = judgeFailure(head.failures, reason, head.open, job.compiled.settings)
-  return { ...head, open: null, failures: verdict.failures, parked: verdict.parked && { ...verdict.parked, build: job.compiled.build } }
+  return {
+    ...head,
+    open: null,
+    failures: verdict.failures,
+    parked: verdict.parked && { ...verdict.parked, build: job.compiled.build },
+  }
 }
 
 function report(job: Job, head: Head, cause: Cause, attempt: string | null): void {
   const { pipeline, parked } = head
   const { code, message } = cause
-  job.place.telemetry.emit({ event: 'aborted', pipeline, epoch: head.committed.epoch + 1, attempt: attempt ?? '', code, message })
-  if (parked !== null) job.place.telemetry.emit({ event: 'parked', pipeline, kind: parked.kind, code: parked.code, message: parked.message })
+  job.place.telemetry.emit({
+    event: 'aborted',
+    pipeline,
+    epoch: head.committed.epoch + 1,
+    attempt: attempt ?? '',
+    code,
+    message,
+  })
+  if (parked !== null)
+    job.place.telemetry.emit({
+      event: 'parked',
+      pipeline,
+      kind: parked.kind,
+      code: parked.code,
+      message: parked.message,
+    })
 }
 
 /** Drops what the attempt staged in sinks, then its objects. What a late step still writes is left to `collect`. */

@@ -11,6 +11,7 @@ import type { Head } from '../model/head.ts'
 import type { SwapOptions } from '../ports/ledger.ts'
 import type { Job } from './job.ts'
 
+/** What became of a write of the head, with the head as it was last seen. */
 export type Amended =
   | { readonly result: 'applied'; readonly head: Head }
   /** `next` declined the head that it saw. */
@@ -51,7 +52,8 @@ async function settle(job: Job, wanted: Head, options: SwapOptions): Promise<Ame
   let ambiguous = false
   for (let tries = 0; tries < triesMax; tries++) {
     try {
-      if ((await ledger.swap(wanted.revision - 1, wanted, options)) === 'swapped') return { result: 'applied', head: wanted }
+      if ((await ledger.swap(wanted.revision - 1, wanted, options)) === 'swapped')
+        return { result: 'applied', head: wanted }
     } catch (error) {
       if (!isPawlError(error) || error.code !== 'UNKNOWN_RESULT') throw error
       ambiguous = true
@@ -61,7 +63,8 @@ async function settle(job: Job, wanted: Head, options: SwapOptions): Promise<Ame
     if (head.revision > wanted.revision && ambiguous) return { result: 'unclear', head }
     if (head.revision >= wanted.revision) return 'moved'
     // The head is as it was: the counter refused the write (and will for ever), or the write is still under way.
-    if (options.wakes !== undefined && (await ledger.wakes(head.pipeline)) !== options.wakes) return { result: 'woken', head }
+    if (options.wakes !== undefined && (await ledger.wakes(head.pipeline)) !== options.wakes)
+      return { result: 'woken', head }
   }
   throw new PawlError('UNKNOWN_RESULT', `no answer to a write of the head of ${wanted.pipeline}`)
 }

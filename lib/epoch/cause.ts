@@ -16,7 +16,13 @@ export interface Cause {
   readonly operator: string | null
 }
 
-const fault = (code: ErrorCode, message: string): Cause => ({ code, kind: errorRegistry[code].kind, message, record: null, operator: null })
+const fault = (code: ErrorCode, message: string): Cause => ({
+  code,
+  kind: errorRegistry[code].kind,
+  message,
+  record: null,
+  operator: null,
+})
 
 /** Before the details in a message that travels through Step Functions, which hands over nothing but the text. */
 const detailsMark = '\ndetails: '
@@ -32,15 +38,18 @@ export function carry(error: unknown): Error {
 
 /** Understands a `PawlError`, what Step Functions made of one, a timeout, and anything else. */
 export function causeOf(error: unknown): Cause {
-  if (isPawlError(error)) return { code: error.code, kind: error.kind, message: error.message, ...recordOf(error.details) }
+  if (isPawlError(error))
+    return { code: error.code, kind: error.kind, message: error.message, ...recordOf(error.details) }
   const caught = error as { Error?: unknown; Cause?: unknown } | null | undefined
-  if (caught && typeof caught === 'object' && typeof caught.Error === 'string') return fromCaught(caught.Error, caught.Cause)
+  if (caught && typeof caught === 'object' && typeof caught.Error === 'string')
+    return fromCaught(caught.Error, caught.Cause)
   return fault('ASSERTION_FAILED', error instanceof Error ? `${error.name}: ${error.message}` : String(error))
 }
 
 function fromCaught(name: string, cause: unknown): Cause {
   if (isPawlError(cause)) return causeOf(cause)
-  if (name === 'States.Timeout' || name === 'StatesTimeoutError') return fault('EPOCH_TIMEOUT', 'EPOCH_TIMEOUT: a step took longer than the checkpoint timeout')
+  if (name === 'States.Timeout' || name === 'StatesTimeoutError')
+    return fault('EPOCH_TIMEOUT', 'EPOCH_TIMEOUT: a step took longer than the checkpoint timeout')
   const text = typeof cause === 'string' ? cause : JSON.stringify(cause ?? name)
   const carried = parse(text)?.errorMessage ?? text
   const at = carried.indexOf(detailsMark)
@@ -65,5 +74,8 @@ function parse(text: string): { errorMessage?: string } | null {
 function recordOf(details: ErrorDetails): Pick<Cause, 'record' | 'operator'> {
   const { source, partition, offset, operator } = details
   const named = typeof source === 'string' && typeof partition === 'number' && typeof offset === 'string'
-  return { record: named ? { source, partition, offset } : null, operator: typeof operator === 'string' ? operator : null }
+  return {
+    record: named ? { source, partition, offset } : null,
+    operator: typeof operator === 'string' ? operator : null,
+  }
 }

@@ -20,7 +20,13 @@ export async function claim(job: Job, run: RunKey, seen: Head, reason: string): 
   const { generation } = amended.head
   job.place.telemetry.emit({ event: 'taken-over', pipeline, generation, from: `${seen.run.id} (${reason})` })
   if (amended.head.parked !== null && seen.parked === null) {
-    job.place.telemetry.emit({ event: 'parked', pipeline, kind: 'failure', code: amended.head.parked.code, message: amended.head.parked.message })
+    job.place.telemetry.emit({
+      event: 'parked',
+      pipeline,
+      kind: 'failure',
+      code: amended.head.parked.code,
+      message: amended.head.parked.message,
+    })
   }
 }
 

@@ -14,6 +14,7 @@ import { type Job, openSink } from './job.ts'
 import { permitOf } from './promote.ts'
 import { unseal } from './seal.ts'
 
+/** What one collection did, in objects. */
 export interface Collected {
   readonly deleted: number
   readonly kept: number
@@ -23,10 +24,12 @@ export interface Collected {
 export async function collect(job: Job): Promise<Collected> {
   const before = await readHead(job)
   const listed: string[] = []
-  for await (const { name } of job.place.store.list(incarnationPrefix(before.pipeline, before.incarnation))) listed.push(name)
+  for await (const { name } of job.place.store.list(incarnationPrefix(before.pipeline, before.incarnation)))
+    listed.push(name)
   const staged = await listStaged(job, before.incarnation)
   const head = await raiseRetained(job)
-  if (head.incarnation !== before.incarnation) return { deleted: 0, kept: listed.length, retainedFrom: head.retainedFrom }
+  if (head.incarnation !== before.incarnation)
+    return { deleted: 0, kept: listed.length, retainedFrom: head.retainedFrom }
   const { names, prefixes, handles } = await rootsOf(job, head)
   const garbage = listed.filter((name) => !names.has(name) && !prefixes.some((prefix) => name.startsWith(prefix)))
   await job.place.store.delete(garbage)
@@ -55,7 +58,8 @@ async function rootsOf(job: Job, head: Head): Promise<Roots> {
   const handles: { sink: string; handle: unknown }[] = []
   const keep = (ref: ObjectRef) => names.add(ref.name)
   const refs = [...head.savepoints.map((savepoint) => savepoint.manifest)]
-  for (let epoch = head.retainedFrom; epoch <= head.committed.epoch; epoch++) refs.push((await permitOf(job, head, epoch)).manifest)
+  for (let epoch = head.retainedFrom; epoch <= head.committed.epoch; epoch++)
+    refs.push((await permitOf(job, head, epoch)).manifest)
   for (const ref of refs) {
     keep(ref)
     const manifest = await unseal<Manifest>(job.place.store, ref)
@@ -81,7 +85,12 @@ async function listStaged(job: Job, incarnation: string): Promise<ReadonlyMap<st
 }
 
 /** Staging that lives in a sink itself is swept by the sink, with the same roots and in the same order. */
-async function sweepSinks(job: Job, head: Head, staged: ReadonlyMap<string, readonly string[]>, handles: Roots['handles']): Promise<void> {
+async function sweepSinks(
+  job: Job,
+  head: Head,
+  staged: ReadonlyMap<string, readonly string[]>,
+  handles: Roots['handles'],
+): Promise<void> {
   if (head.open !== null) return
   for (const [sink, listed] of staged) {
     if (listed.length === 0) continue

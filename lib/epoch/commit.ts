@@ -20,10 +20,28 @@ export async function commit(job: Job, input: CommitInput): Promise<StepOutput> 
   const manifest = await readManifest(job, input.manifest)
   assert(manifest.epoch === key.epoch && manifest.attempt === key.attempt, 'the manifest is of this attempt')
   const nowMs = job.place.clock.nowMs()
-  const history: HistoryItem = { epoch: key.epoch, attempt: key.attempt, generation: key.generation, manifest: input.manifest, atMs: nowMs }
-  const amended = await amend(job, (head) => (mayCommit(head, input) ? committed(job, head, history) : null), { history })
+  const history: HistoryItem = {
+    epoch: key.epoch,
+    attempt: key.attempt,
+    generation: key.generation,
+    manifest: input.manifest,
+    atMs: nowMs,
+  }
+  const amended = await amend(job, (head) => (mayCommit(head, input) ? committed(job, head, history) : null), {
+    history,
+  })
   if (amended.result !== 'applied') await mustBeCommitted(job, input)
-  else job.place.telemetry.emit({ event: 'committed', pipeline: run.pipeline, epoch: key.epoch, attempt: key.attempt, counts: manifest.counts, watermarkMs: manifest.watermarkMs, atMs: nowMs, openedAtMs: amended.head.committed.openedAtMs })
+  else
+    job.place.telemetry.emit({
+      event: 'committed',
+      pipeline: run.pipeline,
+      epoch: key.epoch,
+      attempt: key.attempt,
+      counts: manifest.counts,
+      watermarkMs: manifest.watermarkMs,
+      atMs: nowMs,
+      openedAtMs: amended.head.committed.openedAtMs,
+    })
   const head = await readHead(job)
   mustHold(head, run, key.generation)
   return lanesToPromote(job, run, head, key.epoch)
@@ -31,7 +49,8 @@ export async function commit(job: Job, input: CommitInput): Promise<StepOutput> 
 
 /** All that must hold for the write; each clause alone has corrupted something when it was left out. */
 export function mayCommit(head: Head, { run, key }: CommitInput): boolean {
-  const mine = holds(head, run, key.generation) && head.open?.attempt === key.attempt && head.incarnation === key.incarnation
+  const mine =
+    holds(head, run, key.generation) && head.open?.attempt === key.attempt && head.incarnation === key.incarnation
   return mine && head.committed.epoch === key.epoch - 1 && head.promotedThrough === key.epoch - 1
 }
 
@@ -40,7 +59,13 @@ function committed(job: Job, head: Head, history: HistoryItem): Head {
   return {
     ...head,
     open: null,
-    committed: { epoch: history.epoch, attempt: history.attempt, manifest: history.manifest, openedAtMs, atMs: history.atMs },
+    committed: {
+      epoch: history.epoch,
+      attempt: history.attempt,
+      manifest: history.manifest,
+      openedAtMs,
+      atMs: history.atMs,
+    },
     failures: forgiveFailures(head.failures, job.compiled.settings.epoch.spanMax),
     parked: null,
   }
@@ -53,5 +78,7 @@ async function mustBeCommitted(job: Job, input: CommitInput): Promise<void> {
   const head = await readHead(job)
   mustHold(head, input.run, input.key.generation)
   // Still ours, and neither open nor committed: another step of this run has aborted the attempt.
-  throw new PawlError('FENCED', `attempt ${input.key.attempt} of epoch ${input.key.epoch} is not open any more`, { attempt: input.key.attempt })
+  throw new PawlError('FENCED', `attempt ${input.key.attempt} of epoch ${input.key.epoch} is not open any more`, {
+    attempt: input.key.attempt,
+  })
 }

@@ -6,7 +6,7 @@
  * lost try wrote is reachable by nothing. Start positions are resolved here, once, and pinned.
  */
 import { isPawlError } from '../model/errors.ts'
-import { type Head, headVersion, type HistoryItem, type ObjectRef } from '../model/head.ts'
+import { type Head, type HistoryItem, headVersion, type ObjectRef } from '../model/head.ts'
 import { type Manifest, manifestVersion, type PartitionProgress } from '../model/manifest.ts'
 import type { RunKey } from '../model/steps.ts'
 import { type Job, newInvocation, openSource } from './job.ts'
@@ -32,7 +32,13 @@ export async function create(job: Job, run: RunKey): Promise<void> {
   }
 }
 
-async function genesisOf(job: Job, run: RunKey, incarnation: string, attempt: string, nowMs: number): Promise<Manifest> {
+async function genesisOf(
+  job: Job,
+  run: RunKey,
+  incarnation: string,
+  attempt: string,
+  nowMs: number,
+): Promise<Manifest> {
   const progress: PartitionProgress[] = []
   for (const source of Object.keys(job.compiled.sources).sort()) {
     const log = await openSource(job, source, incarnation)
@@ -67,7 +73,15 @@ async function genesisOf(job: Job, run: RunKey, incarnation: string, attempt: st
   }
 }
 
-function genesisHead(job: Job, run: RunKey, incarnation: string, write: string, at: HistoryItem, manifest: ObjectRef, nowMs: number): Head {
+function genesisHead(
+  job: Job,
+  run: RunKey,
+  incarnation: string,
+  write: string,
+  at: HistoryItem,
+  manifest: ObjectRef,
+  nowMs: number,
+): Head {
   return {
     version: headVersion,
     pipeline: job.compiled.topology.pipeline,
@@ -75,7 +89,15 @@ function genesisHead(job: Job, run: RunKey, incarnation: string, write: string, 
     revision: 1,
     write,
     generation: 0,
-    run: { sequence: 0, id: 'genesis', open: false, place: run.place, leaseMs: job.compiled.settings.leaseMs, renewedAtMs: nowMs, epochs: 0 },
+    run: {
+      sequence: 0,
+      id: 'genesis',
+      open: false,
+      place: run.place,
+      leaseMs: job.compiled.settings.leaseMs,
+      renewedAtMs: nowMs,
+      epochs: 0,
+    },
     open: null,
     committed: { epoch: 0, attempt: at.attempt, manifest, openedAtMs: nowMs, atMs: nowMs },
     promotedThrough: 0,

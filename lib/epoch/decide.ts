@@ -7,6 +7,7 @@
 import type { Head } from '../model/head.ts'
 import type { Facts } from './facts.ts'
 
+/** What a run does next; each variant carries the head on which it was decided. */
 export type Decision =
   /** The pipeline has no head: make its genesis. */
   | { readonly decision: 'create' }
@@ -22,10 +23,14 @@ export type Decision =
   | { readonly decision: 'clear'; readonly head: Head }
   | { readonly decision: 'unpark'; readonly head: Head }
   /** Close the run; something else will wake the pipeline. */
-  | { readonly decision: 'rest'; readonly head: Head; readonly reason: string; readonly code: string }
+  | { readonly decision: 'rest'; readonly head: Head; readonly reason: string; readonly code: string | null }
   | { readonly decision: 'promote'; readonly head: Head; readonly epoch: number }
   | { readonly decision: 'hand-over'; readonly head: Head }
-  | { readonly decision: 'register'; readonly head: Head; readonly missing: readonly { readonly sink: string; readonly lane: number }[] }
+  | {
+      readonly decision: 'register'
+      readonly head: Head
+      readonly missing: readonly { readonly sink: string; readonly lane: number }[]
+    }
   | { readonly decision: 'wait'; readonly head: Head; readonly waitMs: number }
   /** Look at the logs, and plan if they have anything. */
   | { readonly decision: 'survey'; readonly head: Head }
@@ -54,6 +59,7 @@ function decideAsHolder(facts: Facts, head: Head): Decision {
     return { decision: 'rest', head, reason: head.parked.message, code: head.parked.code }
   }
   if (head.committed.epoch > head.promotedThrough) return { decision: 'promote', head, epoch: head.promotedThrough + 1 }
+  if (facts.stopping) return { decision: 'rest', head, reason: 'stopped', code: null }
   if (head.run.epochs >= facts.settings.runEpochsMax) return { decision: 'hand-over', head }
   const missing = missingLanes(facts, head)
   if (missing.length > 0) return { decision: 'register', head, missing }
@@ -71,7 +77,9 @@ function mayUnpark(facts: Facts, head: Head): boolean {
 function missingLanes(facts: Facts, head: Head): { sink: string; lane: number }[] {
   const known = new Set(head.lanes.map((lane) => `${lane.sink}/${lane.lane}`))
   return facts.sinks.flatMap(({ sink, lanes }) =>
-    Array.from({ length: lanes }, (_, lane) => ({ sink, lane })).filter((lane) => !known.has(`${lane.sink}/${lane.lane}`)),
+    Array.from({ length: lanes }, (_, lane) => ({ sink, lane })).filter(
+      (lane) => !known.has(`${lane.sink}/${lane.lane}`),
+    ),
   )
 }
 

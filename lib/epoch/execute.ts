@@ -4,7 +4,15 @@
  * Reads and writes: what the steps do. Safe to repeat because: every step is. Composition roots hand these to the
  * interpreter; deployed, each is a function of its own.
  */
-import type { AbortInput, CommitInput, FinalizeInput, LaneInput, PlanInput, PrecommitInput, TaskInput } from '../model/steps.ts'
+import type {
+  AbortInput,
+  CommitInput,
+  FinalizeInput,
+  LaneInput,
+  PlanInput,
+  PrecommitInput,
+  TaskInput,
+} from '../model/steps.ts'
 import type { Invoker } from '../ports/system.ts'
 import { abort } from './abort.ts'
 import { carry } from './cause.ts'
@@ -17,13 +25,15 @@ import { plan } from './plan.ts'
 import { precommit } from './precommit.ts'
 import { promote } from './promote.ts'
 
-export type StepHandlers = Readonly<Record<string, (input: never) => Promise<unknown>>>
+/** The steps as the machine calls them, by the name of their Task state. */
+export type StepCalls = Readonly<Record<string, (input: never) => Promise<unknown>>>
 
-/** Handlers by Task state. With an invoker, tasks run where it puts them. */
-export function stepHandlers(job: Job, invoker: Invoker | null = null): StepHandlers {
+/** Handlers by Task state. With an invoker, the tasks of an epoch that has several run where it puts them. */
+export function stepCalls(job: Job, invoker: Invoker | null = null): StepCalls {
   return carrying({
     [taskStates.plan]: (input: PlanInput) => plan(job, input),
-    [taskStates.operate]: (input: TaskInput) => (invoker === null ? operate(job, input) : invoker.operate(input)),
+    [taskStates.operate]: (input: TaskInput) =>
+      invoker === null || input.of === 1 ? operate(job, input) : invoker.operate(input),
     [taskStates.precommit]: (input: PrecommitInput) => precommit(job, input),
     [taskStates.commit]: (input: CommitInput) => commit(job, input),
     [taskStates.promote]: (input: LaneInput) => promote(job, input),
@@ -32,7 +42,7 @@ export function stepHandlers(job: Job, invoker: Invoker | null = null): StepHand
   })
 }
 
-function carrying(steps: StepHandlers): StepHandlers {
+function carrying(steps: StepCalls): StepCalls {
   const wrap = (step: (input: never) => Promise<unknown>) => async (input: never) => {
     try {
       return await step(input)

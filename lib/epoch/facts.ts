@@ -17,6 +17,8 @@ export interface Facts {
   readonly settings: Settings
   /** Whether another run that holds the pipeline is gone, as far as its launcher knows. */
   readonly holderGone: boolean
+  /** The run is to end after what is under way. */
+  readonly stopping: boolean
   /** How long this run has seen the head at its revision. */
   readonly unchangedMs: number
   /** Lanes of the pipeline file: sink ids and how many lanes each has. */
@@ -27,7 +29,7 @@ export async function gatherFacts(job: Job, input: PlanInput): Promise<Facts> {
   const { ledger, clock, launcher } = job.place
   const head = await ledger.read(job.compiled.topology.pipeline)
   const nowMs = clock.nowMs()
-  const foreign = head !== null && head.run.open && head.run.id !== input.run.id
+  const other = head?.run.open && head.run.id !== input.run.id ? head.run : null
   const watched = input.watch && head !== null && input.watch.revision === head.revision
   return {
     run: input.run,
@@ -35,7 +37,8 @@ export async function gatherFacts(job: Job, input: PlanInput): Promise<Facts> {
     nowMs,
     build: job.compiled.build,
     settings: job.compiled.settings,
-    holderGone: foreign && (await launcher.status(head.run.place)) === 'gone',
+    stopping: job.stopping?.() ?? false,
+    holderGone: other !== null && (await launcher.status(other.place)) === 'gone',
     unchangedMs: watched ? nowMs - input.watch.sinceMs : 0,
     sinks: Object.entries(job.compiled.sinks).map(([sink, spec]) => ({ sink, lanes: spec.lanes })),
   }

@@ -8,8 +8,8 @@
 import type { Head, Parked } from '../model/head.ts'
 import type { FinalizeInput, RunKey, StepOutput } from '../model/steps.ts'
 import { amend } from './amend.ts'
-import { collect } from './collect.ts'
 import { causeOf } from './cause.ts'
+import { collect } from './collect.ts'
 import { holds, type Job, mustHold, openSource, readManifest } from './job.ts'
 import { permitOf } from './promote.ts'
 
@@ -19,7 +19,9 @@ const collectEvery = 10
 export async function finalize(job: Job, input: FinalizeInput): Promise<StepOutput> {
   const { run, epoch, generation, error } = input
   if (error) return parkPromotion(job, input)
-  const amended = await amend(job, (head) => (holds(head, run, generation) && head.promotedThrough === epoch - 1 ? finalized(head, epoch) : null))
+  const amended = await amend(job, (head) =>
+    holds(head, run, generation) && head.promotedThrough === epoch - 1 ? finalized(head, epoch) : null,
+  )
   mustHold(amended.head, run, generation)
   if (amended.result === 'applied') {
     job.place.telemetry.emit({ event: 'finalized', pipeline: run.pipeline, epoch, atMs: job.place.clock.nowMs() })
@@ -38,12 +40,21 @@ async function publishOffsets(job: Job, head: Head, epoch: number): Promise<void
   for (const [id, spec] of Object.entries(job.compiled.sources)) {
     if (spec.group === null) continue
     const source = await openSource(job, id, head.incarnation)
-    const offsets = manifest.progress.filter((at) => at.source === id).map((at) => [at.partition, BigInt(at.end)] as const)
+    const offsets = manifest.progress
+      .filter((at) => at.source === id)
+      .map((at) => [at.partition, BigInt(at.end)] as const)
     try {
       await source.publish?.(spec.group, new Map(offsets))
     } catch (error) {
       const { code, message } = causeOf(error)
-      job.place.telemetry.emit({ event: 'offsets-unpublished', pipeline: head.pipeline, epoch, source: id, code, message })
+      job.place.telemetry.emit({
+        event: 'offsets-unpublished',
+        pipeline: head.pipeline,
+        epoch,
+        source: id,
+        code,
+        message,
+      })
     }
   }
 }
@@ -53,9 +64,17 @@ async function parkPromotion(job: Job, input: FinalizeInput): Promise<StepOutput
   const { run, generation } = input
   const cause = causeOf(input.error)
   const nowMs = job.place.clock.nowMs()
-  const amended = await amend(job, (head) => (holds(head, run, generation) ? { ...head, parked: parked(job, head, cause, nowMs) } : null))
+  const amended = await amend(job, (head) =>
+    holds(head, run, generation) ? { ...head, parked: parked(job, head, cause, nowMs) } : null,
+  )
   mustHold(amended.head, run, generation)
-  job.place.telemetry.emit({ event: 'parked', pipeline: run.pipeline, kind: amended.head.parked?.kind ?? 'promotion', code: cause.code, message: cause.message })
+  job.place.telemetry.emit({
+    event: 'parked',
+    pipeline: run.pipeline,
+    kind: amended.head.parked?.kind ?? 'promotion',
+    code: cause.code,
+    message: cause.message,
+  })
   return afterParking(run, amended.head, nowMs)
 }
 

@@ -3,6 +3,8 @@
  *
  * Holds what stays warm between steps: loaded state, read manifests. All of it may be lost at any time.
  */
+
+import { PawlError } from '../model/errors.ts'
 import type { Head, ObjectRef } from '../model/head.ts'
 import type { Manifest, Plan } from '../model/manifest.ts'
 import { attemptPrefix, invocationPrefix, planName } from '../model/names.ts'
@@ -10,7 +12,6 @@ import type { AttemptKey, RunKey } from '../model/steps.ts'
 import type { LogSource } from '../ports/log.ts'
 import type { Place } from '../ports/place.ts'
 import type { Sink } from '../ports/sink.ts'
-import { PawlError } from '../model/errors.ts'
 import type { StateCache } from '../state/cache.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import { unseal } from './seal.ts'
@@ -19,6 +20,8 @@ export interface Job {
   readonly compiled: Compiled
   readonly place: Place
   readonly states: StateCache
+  /** True when the run is to end after what is under way. */
+  readonly stopping?: () => boolean
   /** Manifests and plans by hash or name; small and bounded. */
   readonly warm: Map<string, unknown>
 }
@@ -53,6 +56,7 @@ export function newInvocation(job: Job, key: AttemptKey): string {
   return invocationPrefix(job.compiled.topology.pipeline, key.incarnation, key.attempt, job.place.random.id())
 }
 
+/** Under which everything of the attempt lies. */
 export function prefixOf(job: Job, key: AttemptKey): string {
   return attemptPrefix(job.compiled.topology.pipeline, key.incarnation, key.attempt)
 }
@@ -71,13 +75,14 @@ export function mustHold(head: Head, run: RunKey, generation: number): void {
   })
 }
 
+/** The log of the source with this id. */
 export function openSource(job: Job, id: string, incarnation: string): Promise<LogSource> {
-  return job.place.source(id, job.compiled.sources[id], incarnation)
+  return job.place.source(job.compiled.topology.pipeline, id, job.compiled.sources[id], incarnation)
 }
 
 /** The sink with this id. Throws `SINK_MISSING` when the pipeline file lacks it. */
 export function openSink(job: Job, id: string, incarnation: string): Promise<Sink> {
   const spec = job.compiled.sinks[id]
   if (!spec) throw new PawlError('SINK_MISSING', `sink ${id} of ${job.compiled.topology.pipeline}`, { sink: id })
-  return job.place.sink(id, spec, incarnation)
+  return job.place.sink(job.compiled.topology.pipeline, id, spec, incarnation)
 }

@@ -16,7 +16,8 @@ import { ring } from './ring.ts'
 export async function leave(job: Job, run: RunKey, head: Head, wakes?: number): Promise<boolean> {
   const amended = await amend(
     job,
-    (now) => (holds(now, run, head.generation) && now.open === null ? { ...now, run: { ...now.run, open: false } } : null),
+    (now) =>
+      holds(now, run, head.generation) && now.open === null ? { ...now, run: { ...now.run, open: false } } : null,
     wakes === undefined ? {} : { wakes },
   )
   return amended.result === 'applied' || !holds(amended.head, run, head.generation)
@@ -28,7 +29,6 @@ export async function handOver(job: Job, run: RunKey, head: Head): Promise<boole
   await ring(job.place, head.pipeline)
   return true
 }
-
 
 /** The output by which the machine ends. */
 export function left(job: Job, run: RunKey, reason: string, code: string | null): StepOutput {

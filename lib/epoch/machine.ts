@@ -5,13 +5,16 @@
  * is no second orchestration. Ten states, no business logic: each step says in `next` what follows.
  * Safe to repeat because: every step is. Errors are matched by kind, which is the name of a `PawlError`.
  */
-import type { Settings } from '../model/settings.ts'
+
 import { limits } from '../model/limits.ts'
+import type { Settings } from '../model/settings.ts'
 
 /** Names of the steps that the machine calls; each is a function deployed, a handler on one machine. */
 export const stepNames = ['plan', 'operate', 'precommit', 'commit', 'promote', 'finalize', 'abort'] as const
+/** One step of the machine. */
 export type StepName = (typeof stepNames)[number]
 
+/** What the document depends on. */
 export interface MachineOptions {
   /** Resource of each step: a function's ARN; on one machine any ARN, since the handler is local. */
   readonly resources: Readonly<Record<StepName, string>>
@@ -51,10 +54,22 @@ export function machine({ resources, settings }: MachineOptions): StatesLanguage
     States: {
       Plan: step('plan', 'Route', 'Abort', 3),
       Route: route(),
-      Operate: map('$.tasks', '$.results', task('operate', resources.operate, operateSeconds, 2), failed('Abort'), 'Precommit'),
+      Operate: map(
+        '$.tasks',
+        '$.results',
+        task('operate', resources.operate, operateSeconds, 2),
+        failed('Abort'),
+        'Precommit',
+      ),
       Precommit: step('precommit', 'Route', 'Abort', 3),
       Commit: step('commit', 'Promote', 'Abort', 5),
-      Promote: map('$.lanes', '$.promoted', task('promote', resources.promote, stepSeconds, 3), failed('Finalize'), 'Finalize'),
+      Promote: map(
+        '$.lanes',
+        '$.promoted',
+        task('promote', resources.promote, stepSeconds, 3),
+        failed('Finalize'),
+        'Finalize',
+      ),
       Finalize: step('finalize', 'Route', 'Left', 5),
       Abort: step('abort', 'Route', 'Left', 5),
       Wait: { Type: 'Wait', SecondsPath: '$.waitSeconds', Next: 'Plan' },
@@ -69,7 +84,12 @@ export function stepTimeoutSeconds(settings: Settings): number {
 }
 
 function again(attempts: number) {
-  return { ErrorEquals: ['Retryable', 'Lambda.ServiceException', 'Lambda.TooManyRequestsException'], IntervalSeconds: 1, MaxAttempts: attempts, BackoffRate: 2 }
+  return {
+    ErrorEquals: ['Retryable', 'Lambda.ServiceException', 'Lambda.TooManyRequestsException'],
+    IntervalSeconds: 1,
+    MaxAttempts: attempts,
+    BackoffRate: 2,
+  }
 }
 
 function task(name: StepName, resource: string, seconds: number, attempts: number) {
@@ -78,14 +98,28 @@ function task(name: StepName, resource: string, seconds: number, attempts: numbe
 }
 
 function map(items: string, results: string, iterator: unknown, caught: unknown, next: string) {
-  return { Type: 'Map', ItemsPath: items, MaxConcurrency: limits.mapConcurrencyMax, ItemProcessor: iterator, ResultPath: results, Catch: caught, Next: next }
+  return {
+    Type: 'Map',
+    ItemsPath: items,
+    MaxConcurrency: limits.mapConcurrencyMax,
+    ItemProcessor: iterator,
+    ResultPath: results,
+    Catch: caught,
+    Next: next,
+  }
 }
 
 function route() {
   const to = (next: string, state: string) => ({ Variable: '$.next', StringEquals: next, Next: state })
   return {
     Type: 'Choice',
-    Choices: [to('operate', 'Operate'), to('commit', 'Commit'), to('promote', 'Promote'), to('plan', 'Plan'), to('wait', 'Wait')],
+    Choices: [
+      to('operate', 'Operate'),
+      to('commit', 'Commit'),
+      to('promote', 'Promote'),
+      to('plan', 'Plan'),
+      to('wait', 'Wait'),
+    ],
     Default: 'Left',
   }
 }

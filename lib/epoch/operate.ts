@@ -71,7 +71,10 @@ async function begin(job: Job, input: TaskInput): Promise<Task> {
   const head = await renew(job, input.run, input.key.generation)
   const plan = await readPlan(job, input.key)
   if (plan.build !== job.compiled.build) {
-    throw new PawlError('BUILD_CHANGED', `epoch ${plan.epoch} was planned by build ${plan.build}`, { planned: plan.build, here: job.compiled.build })
+    throw new PawlError('BUILD_CHANGED', `epoch ${plan.epoch} was planned by build ${plan.build}`, {
+      planned: plan.build,
+      here: job.compiled.build,
+    })
   }
   if (head.open?.attempt !== plan.attempt) throw new PawlError('FENCED', `attempt ${plan.attempt} is not open any more`)
   const parent = await readManifest(job, plan.parent)
@@ -92,7 +95,12 @@ async function begin(job: Job, input: TaskInput): Promise<Task> {
   return { job, input, plan, parent, prefix, stage, writers, states, program, segments: [] }
 }
 
-async function openWriters(job: Job, plan: Plan, stage: number | 'fused', prefix: string): Promise<Record<string, StageWriter>> {
+async function openWriters(
+  job: Job,
+  plan: Plan,
+  stage: number | 'fused',
+  prefix: string,
+): Promise<Record<string, StageWriter>> {
   const writers: Record<string, StageWriter> = {}
   for (const id of job.compiled.sinksOf(stage)) {
     const sink = await openSink(job, id, plan.incarnation)
@@ -115,7 +123,10 @@ async function loadStates(job: Job, plan: Plan, parent: Manifest, input: TaskInp
     for (const shard of shards) {
       const keyGroups = shardRange(shard, plan.shards, job.compiled.settings.keyGroups)
       const snapshot = snapshotOf(parent, operator, keyGroups)
-      held.push({ parent: snapshot, state: job.states.take(operator, keyGroups, snapshot) ?? (await loadState(job, operator, keyGroups, snapshot)) })
+      held.push({
+        parent: snapshot,
+        state: job.states.take(operator, keyGroups, snapshot) ?? (await loadState(job, operator, keyGroups, snapshot)),
+      })
     }
   }
   return held
@@ -127,9 +138,15 @@ function snapshotOf(parent: Manifest, operator: string, keyGroups: readonly [num
   return parent.snapshots.find(same) ?? null
 }
 
-async function loadState(job: Job, operator: string, keyGroups: readonly [number, number], snapshot: Snapshot | null): Promise<OperatorState> {
+async function loadState(
+  job: Job,
+  operator: string,
+  keyGroups: readonly [number, number],
+  snapshot: Snapshot | null,
+): Promise<OperatorState> {
   const files: Buffer[] = []
-  for (const file of snapshot?.files ?? []) files.push(await unsealBytes(job.place.store, file, 'OBJECT_MISSING', 'SNAPSHOT_DAMAGED'))
+  for (const file of snapshot?.files ?? [])
+    files.push(await unsealBytes(job.place.store, file, 'OBJECT_MISSING', 'SNAPSHOT_DAMAGED'))
   return job.compiled.state(operator, keyGroups, snapshot, files)
 }
 
@@ -170,7 +187,8 @@ async function consumeSegments(task: Task): Promise<RangeText[]> {
 }
 
 async function gatheredOf(task: Task): Promise<Gathered> {
-  if (task.input.gathered === null) throw new PawlError('STEP_INPUT_INVALID', `stage ${task.input.stage} without earlier results`)
+  if (task.input.gathered === null)
+    throw new PawlError('STEP_INPUT_INVALID', `stage ${task.input.stage} without earlier results`)
   return unseal<Gathered>(task.job.place.store, task.input.gathered)
 }
 
@@ -178,7 +196,9 @@ async function gatheredOf(task: Task): Promise<Gathered> {
 async function between(task: Task): Promise<void> {
   const { plan, program, job } = task
   if (job.place.clock.nowMs() > plan.deadlineMs) {
-    throw new PawlError('EPOCH_TIMEOUT', `epoch ${plan.epoch} after ${plan.deadlineMs - plan.processingTimeMs} ms`, { epoch: plan.epoch })
+    throw new PawlError('EPOCH_TIMEOUT', `epoch ${plan.epoch} after ${plan.deadlineMs - plan.processingTimeMs} ms`, {
+      epoch: plan.epoch,
+    })
   }
   if (program.bufferedShuffleBytes > flushBytes) await storeSegments(task)
   for (const id in task.writers) if (task.writers[id].bufferedBytes > flushBytes) await task.writers[id].flush()
@@ -191,6 +211,7 @@ async function watermarkOf(task: Task): Promise<Watermark | null> {
   return advance(job, plan, parent, program.eventTimes())
 }
 
+/** The watermark after the epoch, from the event times that its tasks have seen. */
 export function advance(job: Job, plan: Plan, parent: Manifest, eventTimes: TaskResult['eventTimes']): Watermark {
   return advanceWatermark({
     previous: parent.progress,
@@ -228,7 +249,7 @@ async function storeSnapshots(task: Task): Promise<Snapshot[]> {
     if (encoded !== null) {
       const ref = await sealBytes(task.job.place.store, `${task.prefix}state-${index}`, encoded.chunks)
       const file = { ...ref, file: encoded.file, entries: encoded.entries }
-      files = encoded.file === 'base' ? [file] : [...files, file]
+      files = [...files.slice(0, encoded.keep), file]
     }
     const snapshot: Snapshot = { operator, stateVersion, stateKind, keyGroups, files }
     state.settle()

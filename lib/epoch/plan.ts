@@ -53,7 +53,11 @@ async function act(job: Job, input: PlanInput, decided: Decision): Promise<StepO
       await clear(job, run, decided.head)
       return null
     case 'unpark':
-      await amend(job, (head) => (holds(head, run, decided.head.generation) ? { ...head, parked: null, failures: { ...noFailures, last: head.failures.last } } : null))
+      await amend(job, (head) =>
+        holds(head, run, decided.head.generation)
+          ? { ...head, parked: null, failures: { ...noFailures, last: head.failures.last } }
+          : null,
+      )
       return null
     case 'register':
       await register(job, run, decided.head, decided.missing)
@@ -100,12 +104,13 @@ async function planOrRest(job: Job, run: RunKey, head: Head): Promise<StepOutput
   job.place.telemetry.emit({ event: 'lag', pipeline: head.pipeline, lag: found.lag })
   if (found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found)) return open(job, run, head, found)
   const lingersMs = head.committed.atMs + run.lingerMs - job.place.clock.nowMs()
-  if (lingersMs > 0) return wait(run, Math.min(lingersMs, Math.max(job.compiled.settings.checkpoint.intervalMs, 10)), null)
+  if (lingersMs > 0)
+    return wait(run, Math.min(lingersMs, Math.max(job.compiled.settings.checkpoint.intervalMs, 10)), null)
   return (await leave(job, run, head, wakes)) ? left(job, run, 'nothing to do', null) : null
 }
 
 /** True when an epoch without records would move the watermark, because partitions have become idle. */
-function timePasses(job: Job, parent: Manifest, found: Survey): boolean {
+export function timePasses(job: Job, parent: Manifest, found: Survey): boolean {
   if (!job.compiled.stateful.some((operator) => operator.stateKind === 'window')) return false
   const { watermarkMs } = advanceWatermark({
     previous: parent.progress,
@@ -119,9 +124,13 @@ function timePasses(job: Job, parent: Manifest, found: Survey): boolean {
 }
 
 /** How each source makes watermarks, from the topology. */
-export function watermarkSettings(job: Job): Record<string, { maxOutOfOrdernessMs: number; idleAfterMs: number | null }> {
+export function watermarkSettings(
+  job: Job,
+): Record<string, { maxOutOfOrdernessMs: number; idleAfterMs: number | null }> {
   const sources = job.compiled.topology.nodes.filter((node) => node.kind === 'source')
-  return Object.fromEntries(sources.map(({ id, maxOutOfOrdernessMs, idleAfterMs }) => [id, { maxOutOfOrdernessMs, idleAfterMs }]))
+  return Object.fromEntries(
+    sources.map(({ id, maxOutOfOrdernessMs, idleAfterMs }) => [id, { maxOutOfOrdernessMs, idleAfterMs }]),
+  )
 }
 
 /** State may not be lost by renaming an operator, nor input by renaming a source. Throws `LINEAGE_CHANGED`. */
@@ -130,7 +139,9 @@ export function refuseLineage(job: Job, parent: Manifest): void {
   for (const snapshot of parent.snapshots) {
     const operator = job.compiled.stateful.find((known) => known.operator === snapshot.operator)
     if (!operator) {
-      throw new PawlError('LINEAGE_CHANGED', `${pipeline} has no operator ${snapshot.operator}, which has state`, { operator: snapshot.operator })
+      throw new PawlError('LINEAGE_CHANGED', `${pipeline} has no operator ${snapshot.operator}, which has state`, {
+        operator: snapshot.operator,
+      })
     }
     if (operator.stateKind !== snapshot.stateKind) {
       const fault = `operator ${snapshot.operator} is of kind ${operator.stateKind}, its state of kind ${snapshot.stateKind}`
@@ -138,7 +149,8 @@ export function refuseLineage(job: Job, parent: Manifest): void {
     }
   }
   for (const { source } of parent.progress) {
-    if (!(source in job.compiled.sources)) throw new PawlError('LINEAGE_CHANGED', `${pipeline} has no source ${source}, which has been read`, { source })
+    if (!(source in job.compiled.sources))
+      throw new PawlError('LINEAGE_CHANGED', `${pipeline} has no source ${source}, which has been read`, { source })
   }
 }
 
@@ -152,7 +164,10 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey): Promise<S
     build: job.compiled.build,
     openedAtMs: nowMs,
     span: found.span,
-    suspect: found.span === 1 ? { source: suspects[0].source, partition: suspects[0].partition, offset: suspects[0].start } : null,
+    suspect:
+      found.span === 1
+        ? { source: suspects[0].source, partition: suspects[0].partition, offset: suspects[0].start }
+        : null,
   }
   const amended = await amend(job, (now) =>
     holds(now, run, head.generation) && mayOpen(now, head) ? { ...now, open: attempt, parked: null } : null,
@@ -162,7 +177,14 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey): Promise<S
   const planned = planOf(job, run, amended.head, key, found, nowMs)
   await seal(job.place.store, planName(head.pipeline, head.incarnation, attempt.attempt), planned)
   const tasks = tasksOf(run, key, 0, planned.stageTasks[0], null)
-  job.place.telemetry.emit({ event: 'opened', pipeline: head.pipeline, epoch, attempt: attempt.attempt, span: found.span, tasks: tasks.length })
+  job.place.telemetry.emit({
+    event: 'opened',
+    pipeline: head.pipeline,
+    epoch,
+    attempt: attempt.attempt,
+    span: found.span,
+    tasks: tasks.length,
+  })
   return { next: 'operate', run, key, stage: 0, gathered: null, tasks }
 }
 
@@ -198,6 +220,13 @@ function planOf(job: Job, run: RunKey, head: Head, key: AttemptKey, found: Surve
   }
 }
 
-export function tasksOf(run: RunKey, key: AttemptKey, stage: number, count: number, gathered: TaskInput['gathered']): TaskInput[] {
-  return Array.from({ length: count }, (_, task) => ({ run, key, stage, task, gathered }))
+/** The inputs of all tasks of one stage. */
+export function tasksOf(
+  run: RunKey,
+  key: AttemptKey,
+  stage: number,
+  count: number,
+  gathered: TaskInput['gathered'],
+): TaskInput[] {
+  return Array.from({ length: count }, (_, task) => ({ run, key, stage, task, of: count, gathered }))
 }

@@ -35,7 +35,14 @@ export async function precommit(job: Job, input: PrecommitInput): Promise<StepOu
     const gathered: Gathered = { version: resultVersion, results: all, watermark }
     const ref = await seal(store, `${prefix}gathered`, gathered)
     const stage = input.stage + 1
-    return { next: 'operate', run: input.run, key: input.key, stage, gathered: ref, tasks: tasksOf(input.run, input.key, stage, plan.stageTasks[stage], ref) }
+    return {
+      next: 'operate',
+      run: input.run,
+      key: input.key,
+      stage,
+      gathered: ref,
+      tasks: tasksOf(input.run, input.key, stage, plan.stageTasks[stage], ref),
+    }
   }
   await mustExist(job, input, all)
   const manifest = await manifestOf(job, plan, parent, all, watermark, prefix)
@@ -44,22 +51,37 @@ export async function precommit(job: Job, input: PrecommitInput): Promise<StepOu
 
 /** Each task of the stage once, in order, with all of its ranges. Throws `TASK_COVERAGE_BROKEN`. */
 function mustCover(plan: Plan, stage: number, results: readonly TaskResult[]): void {
-  const fault = (why: string) => new PawlError('TASK_COVERAGE_BROKEN', `epoch ${plan.epoch}, stage ${stage}: ${why}`, { epoch: plan.epoch })
-  if (results.length !== plan.stageTasks[stage]) throw fault(`${results.length} results for ${plan.stageTasks[stage]} tasks`)
+  const fault = (why: string) =>
+    new PawlError('TASK_COVERAGE_BROKEN', `epoch ${plan.epoch}, stage ${stage}: ${why}`, { epoch: plan.epoch })
+  if (results.length !== plan.stageTasks[stage])
+    throw fault(`${results.length} results for ${plan.stageTasks[stage]} tasks`)
   for (const [task, result] of results.entries()) {
-    if (result.stage !== stage || result.task !== task) throw fault(`result ${task} is of task ${result.task} in stage ${result.stage}`)
+    if (result.stage !== stage || result.task !== task)
+      throw fault(`result ${task} is of task ${result.task} in stage ${result.stage}`)
     if (result.build !== plan.build) throw new PawlError('BUILD_CHANGED', `task ${task} ran build ${result.build}`)
     const wanted = rangesOf(plan, stage, task)
     const same = wanted.every((range, i) => {
       const read = result.ranges[i]
-      return read && read.source === range.source && read.partition === range.partition && read.start === range.start && read.end === range.end
+      return (
+        read &&
+        read.source === range.source &&
+        read.partition === range.partition &&
+        read.start === range.start &&
+        read.end === range.end
+      )
     })
     if (!same || wanted.length !== result.ranges.length) throw fault(`task ${task} did not read its ranges`)
   }
 }
 
 function watermarkOf(job: Job, plan: Plan, parent: Manifest, results: readonly TaskResult[]): Watermark {
-  if (!plan.fused) return advance(job, plan, parent, results.flatMap((result) => result.eventTimes))
+  if (!plan.fused)
+    return advance(
+      job,
+      plan,
+      parent,
+      results.flatMap((result) => result.eventTimes),
+    )
   const { watermark } = results[0]
   assert(watermark !== null, 'a fused task moves the watermark')
   return watermark
@@ -70,7 +92,9 @@ async function mustExist(job: Job, input: PrecommitInput, results: readonly Task
   const prefix = prefixOf(job, input.key)
   const stored = new Map<string, number>()
   for await (const object of job.place.store.list(prefix)) stored.set(object.name, object.bytes)
-  const staged = results.flatMap((result) => result.staged.flatMap((sink) => sink.parts.flatMap((part) => part.objects)))
+  const staged = results.flatMap((result) =>
+    result.staged.flatMap((sink) => sink.parts.flatMap((part) => part.objects)),
+  )
   const states = results.flatMap((result) => result.snapshots.flatMap((snapshot) => snapshot.files))
   for (const ref of [...staged, ...states] as ObjectRef[]) {
     if (!ref.name.startsWith(prefix)) continue
@@ -78,7 +102,14 @@ async function mustExist(job: Job, input: PrecommitInput, results: readonly Task
   }
 }
 
-async function manifestOf(job: Job, plan: Plan, parent: Manifest, results: readonly TaskResult[], watermark: Watermark, prefix: string): Promise<Manifest> {
+async function manifestOf(
+  job: Job,
+  plan: Plan,
+  parent: Manifest,
+  results: readonly TaskResult[],
+  watermark: Watermark,
+  prefix: string,
+): Promise<Manifest> {
   const markers = laneMarkersOf(plan, parent)
   return {
     version: manifestVersion,
@@ -121,17 +152,31 @@ function genesisOf(plan: Plan, parent: Manifest): string {
   return genesis
 }
 
-async function committablesOf(job: Job, plan: Plan, results: readonly TaskResult[], markers: readonly LaneMarker[], prefix: string): Promise<Committable[]> {
+async function committablesOf(
+  job: Job,
+  plan: Plan,
+  results: readonly TaskResult[],
+  markers: readonly LaneMarker[],
+  prefix: string,
+): Promise<Committable[]> {
   const committables: Committable[] = []
   for (const marker of markers) {
-    const parts = results.flatMap((result) => result.staged.filter((staged) => staged.sink === marker.sink).flatMap((staged) => staged.parts))
+    const parts = results.flatMap((result) =>
+      result.staged.filter((staged) => staged.sink === marker.sink).flatMap((staged) => staged.parts),
+    )
     const mine = parts.filter((part) => part.lane === marker.lane && part.rows > 0)
     if (mine.length > 0) committables.push(await committableOf(job, plan, marker, mine, prefix))
   }
   return committables
 }
 
-async function committableOf(job: Job, plan: Plan, marker: LaneMarker, parts: readonly StagedPart[], prefix: string): Promise<Committable> {
+async function committableOf(
+  job: Job,
+  plan: Plan,
+  marker: LaneMarker,
+  parts: readonly StagedPart[],
+  prefix: string,
+): Promise<Committable> {
   const sink = await openSink(job, marker.sink, plan.incarnation)
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0)
@@ -139,7 +184,13 @@ async function committableOf(job: Job, plan: Plan, marker: LaneMarker, parts: re
     const lane = laneName(marker.sink, marker.lane)
     throw new PawlError('EPOCH_TOO_LARGE', `lane ${lane} has ${rows} rows of ${bytes} bytes`, { lane, rows, bytes })
   }
-  const context = { store: job.place.store, prefix: `${prefix}${marker.sink}/`, incarnation: plan.incarnation, epoch: plan.epoch, lanes: job.compiled.sinks[marker.sink].lanes }
+  const context = {
+    store: job.place.store,
+    prefix: `${prefix}${marker.sink}/`,
+    incarnation: plan.incarnation,
+    epoch: plan.epoch,
+    lanes: job.compiled.sinks[marker.sink].lanes,
+  }
   return {
     sink: marker.sink,
     lane: marker.lane,

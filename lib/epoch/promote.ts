@@ -10,7 +10,7 @@
  */
 import { PawlError } from '../model/errors.ts'
 import type { Head, HistoryItem, ObjectRef } from '../model/head.ts'
-import type { Committable, CommitPermit, Marker } from '../model/manifest.ts'
+import type { CommitPermit, Committable, Marker } from '../model/manifest.ts'
 import { laneName } from '../model/names.ts'
 import type { LaneInput, RunKey, StepOutput } from '../model/steps.ts'
 import type { Sink } from '../ports/sink.ts'
@@ -36,7 +36,14 @@ export async function promote(job: Job, input: LaneInput): Promise<{ readonly pr
     const answer = await sink.promote(committable, permit)
     if (answer.result === 'promoted' || (await judge(job, input, sink, committable, permit, answer.found)) === 'done') {
       const { sink: id, lane } = input
-      job.place.telemetry.emit({ event: 'promoted', pipeline: head.pipeline, epoch: input.epoch, sink: id, lane, rows: committable.rows })
+      job.place.telemetry.emit({
+        event: 'promoted',
+        pipeline: head.pipeline,
+        epoch: input.epoch,
+        sink: id,
+        lane,
+        rows: committable.rows,
+      })
       return { promoted: laneName(id, lane) }
     }
   }
@@ -55,27 +62,47 @@ async function committedItem(job: Job, head: Head, epoch: number): Promise<Histo
   return item
 }
 
-async function committableOf(job: Job, manifest: ObjectRef, lane: { sink: string; lane: number }): Promise<Committable> {
-  const found = (await readManifest(job, manifest)).committables.find((c) => c.sink === lane.sink && c.lane === lane.lane)
-  if (!found) throw new PawlError('STEP_INPUT_INVALID', `the manifest has no output of lane ${laneName(lane.sink, lane.lane)}`)
+async function committableOf(
+  job: Job,
+  manifest: ObjectRef,
+  lane: { sink: string; lane: number },
+): Promise<Committable> {
+  const found = (await readManifest(job, manifest)).committables.find(
+    (c) => c.sink === lane.sink && c.lane === lane.lane,
+  )
+  if (!found)
+    throw new PawlError('STEP_INPUT_INVALID', `the manifest has no output of lane ${laneName(lane.sink, lane.lane)}`)
   return found
 }
 
 /** What a marker that is not `prev` means. */
-async function judge(job: Job, input: LaneInput, sink: Sink, committable: Committable, permit: CommitPermit, found: Marker | null): Promise<'done' | 'again'> {
+async function judge(
+  job: Job,
+  input: LaneInput,
+  sink: Sink,
+  committable: Committable,
+  permit: CommitPermit,
+  found: Marker | null,
+): Promise<'done' | 'again'> {
   const head = await readHead(job)
   mustHold(head, input.run, input.generation)
   const lane = laneName(input.sink, input.lane)
-  if (found === null) throw new PawlError('MARKER_MISSING', `lane ${lane} in ${sink.target}`, { lane, epoch: input.epoch })
+  if (found === null)
+    throw new PawlError('MARKER_MISSING', `lane ${lane} in ${sink.target}`, { lane, epoch: input.epoch })
   const details = { lane, markerEpoch: found.epoch, markerHash: found.hash, epoch: input.epoch }
   if (found.incarnation !== permit.incarnation) {
     throw new PawlError('MARKER_FOREIGN', `lane ${lane} belongs to incarnation ${found.incarnation}`, details)
   }
   if (found.epoch > head.committed.epoch) {
-    throw new PawlError('LEDGER_REWOUND', `lane ${lane} shows epoch ${found.epoch}, the head ${head.committed.epoch}`, details)
+    throw new PawlError(
+      'LEDGER_REWOUND',
+      `lane ${lane} shows epoch ${found.epoch}, the head ${head.committed.epoch}`,
+      details,
+    )
   }
   const item = await committedItem(job, head, found.epoch)
-  if (item.manifest.sha256 !== found.hash) throw new PawlError('MARKER_UNKNOWN', `lane ${lane} shows another epoch ${found.epoch}`, details)
+  if (item.manifest.sha256 !== found.hash)
+    throw new PawlError('MARKER_UNKNOWN', `lane ${lane} shows another epoch ${found.epoch}`, details)
   if (found.epoch >= permit.epoch) return 'done'
   if (found.epoch >= committable.prev.epoch) {
     if (found.epoch === committable.prev.epoch && found.hash === committable.prev.hash) return 'again'
@@ -97,12 +124,28 @@ async function heal(job: Job, head: Head, sink: Sink, committable: Committable, 
   }
   for (const lost of missing) await sink.promote(lost.committable, lost.permit, { healing: true })
   const { pipeline } = head
-  job.place.telemetry.emit({ event: 'healed', pipeline, sink: committable.sink, lane: committable.lane, fromEpoch: found.epoch, toEpoch: committable.prev.epoch })
+  job.place.telemetry.emit({
+    event: 'healed',
+    pipeline,
+    sink: committable.sink,
+    lane: committable.lane,
+    fromEpoch: found.epoch,
+    toEpoch: committable.prev.epoch,
+  })
 }
 
-async function retained(job: Job, head: Head, permit: CommitPermit, lane: { sink: string; lane: number }): Promise<ObjectRef> {
+async function retained(
+  job: Job,
+  head: Head,
+  permit: CommitPermit,
+  lane: { sink: string; lane: number },
+): Promise<ObjectRef> {
   const name = laneName(lane.sink, lane.lane)
-  const gone = () => new PawlError('SINK_ROLLED_BACK', `lane ${name} lost epoch ${permit.epoch}, retained from ${head.retainedFrom}`, { lane: name, epoch: permit.epoch })
+  const gone = () =>
+    new PawlError('SINK_ROLLED_BACK', `lane ${name} lost epoch ${permit.epoch}, retained from ${head.retainedFrom}`, {
+      lane: name,
+      epoch: permit.epoch,
+    })
   if (permit.epoch < head.retainedFrom) throw gone()
   await readManifest(job, permit.manifest).catch((error: unknown) => {
     throw error instanceof PawlError && error.code === 'OBJECT_MISSING' ? gone() : error

@@ -15,7 +15,12 @@ import { amend } from './amend.ts'
 import { holds, type Job, openSink } from './job.ts'
 import { renew } from './renew.ts'
 
-export async function register(job: Job, run: RunKey, head: Head, missing: readonly { sink: string; lane: number }[]): Promise<void> {
+export async function register(
+  job: Job,
+  run: RunKey,
+  head: Head,
+  missing: readonly { sink: string; lane: number }[],
+): Promise<void> {
   const base = await baseMarker(job, head)
   const added: RegisteredLane[] = []
   for (const { sink, lane } of missing) {
@@ -39,11 +44,25 @@ export async function baseMarker(job: Job, head: Head): Promise<Marker> {
 
 function foreign(head: Head, sink: string, lane: number, found: Marker): PawlError {
   const name = laneName(sink, lane)
-  const details = { sink, lane, markerIncarnation: found.incarnation, markerEpoch: found.epoch, incarnation: head.incarnation }
-  if (found.incarnation !== head.incarnation) {
-    return new PawlError('MARKER_FOREIGN', `lane ${name} belongs to incarnation ${found.incarnation}, this is ${head.incarnation}`, details)
+  const details = {
+    sink,
+    lane,
+    markerIncarnation: found.incarnation,
+    markerEpoch: found.epoch,
+    incarnation: head.incarnation,
   }
-  return new PawlError('LEDGER_REWOUND', `lane ${name} shows epoch ${found.epoch}, the head does not know the lane`, details)
+  if (found.incarnation !== head.incarnation) {
+    return new PawlError(
+      'MARKER_FOREIGN',
+      `lane ${name} belongs to incarnation ${found.incarnation}, this is ${head.incarnation}`,
+      details,
+    )
+  }
+  return new PawlError(
+    'LEDGER_REWOUND',
+    `lane ${name} shows epoch ${found.epoch}, the head does not know the lane`,
+    details,
+  )
 }
 
 function union(known: readonly RegisteredLane[], added: readonly RegisteredLane[]): RegisteredLane[] {

@@ -12,12 +12,14 @@ import type { FailureReason, Failures, OpenAttempt, Parked, SourceOffset } from 
 import { limits } from '../model/limits.ts'
 import type { RestartStrategy, Settings } from '../model/settings.ts'
 
+/** What a failure leads to: the failures as the head keeps them, and whether the pipeline parks. */
 export interface Verdict {
   readonly failures: Failures
   /** Null: try again at `failures.notBeforeMs`. */
   readonly parked: Omit<Parked, 'build'> | null
 }
 
+/** The failures of an epoch that has none. */
 export const noFailures: Failures = Object.freeze({
   count: 0,
   atMs: [],
@@ -32,10 +34,20 @@ export const noFailures: Failures = Object.freeze({
 const halvesAtOnce: ReadonlySet<string> = new Set(['EPOCH_TIMEOUT', 'EPOCH_TOO_LARGE'])
 const halvesAgain: ReadonlySet<string> = new Set(['EPOCH_CRASHED', 'WORKER_DIED'])
 /** Codes of kind Invalid that another try may yet pass: the record may be read or judged differently. */
-const worthRetrying: ReadonlySet<string> = new Set(['OPERATOR_FAILED', 'DECODE_FAILED', 'ENCODE_FAILED', 'RECORD_TOO_LARGE'])
+const worthRetrying: ReadonlySet<string> = new Set([
+  'OPERATOR_FAILED',
+  'DECODE_FAILED',
+  'ENCODE_FAILED',
+  'RECORD_TOO_LARGE',
+])
 
 /** Judges one more failure of the epoch that is next. `open` is the attempt that failed, if one was open. */
-export function judgeFailure(before: Failures, reason: FailureReason, open: OpenAttempt | null, settings: Settings): Verdict {
+export function judgeFailure(
+  before: Failures,
+  reason: FailureReason,
+  open: OpenAttempt | null,
+  settings: Settings,
+): Verdict {
   const count = before.count + 1
   const atMs = [...before.atMs, reason.atMs].slice(-limits.failureTimesMax)
   const bisected = bisect(before, reason, open, count, settings)
@@ -46,9 +58,11 @@ export function judgeFailure(before: Failures, reason: FailureReason, open: Open
   })
   if (isHopeless(before, reason, settings)) return parked(reason.message)
   if (guilty(bisected, settings)) return parked(convictionOf(bisected.convicted, reason))
-  if (count <= settings.checkpoint.tolerableFailures) return { failures: { ...failures, notBeforeMs: reason.atMs }, parked: null }
+  if (count <= settings.checkpoint.tolerableFailures)
+    return { failures: { ...failures, notBeforeMs: reason.atMs }, parked: null }
   const delayMs = delayOf(settings.restart, count - settings.checkpoint.tolerableFailures, atMs, reason.atMs)
-  if (delayMs === null) return parked(`${reason.message} (restart strategy ${settings.restart.strategy} gives up after ${count})`)
+  if (delayMs === null)
+    return parked(`${reason.message} (restart strategy ${settings.restart.strategy} gives up after ${count})`)
   return { failures: { ...failures, notBeforeMs: reason.atMs + delayMs }, parked: null }
 }
 
@@ -85,7 +99,13 @@ function isHopeless(before: Failures, reason: FailureReason, settings: Settings)
 
 type Bisected = Pick<Failures, 'spanMax' | 'suspect' | 'convicted'>
 
-function bisect(before: Failures, reason: FailureReason, open: OpenAttempt | null, count: number, settings: Settings): Bisected {
+function bisect(
+  before: Failures,
+  reason: FailureReason,
+  open: OpenAttempt | null,
+  count: number,
+  settings: Settings,
+): Bisected {
   const { spanMax, suspect, convicted } = before
   const halves = halvesAtOnce.has(reason.code) || (halvesAgain.has(reason.code) && count > 1)
   if (open === null || reason.record !== null || !halves) return { spanMax, suspect, convicted }

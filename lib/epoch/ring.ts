@@ -8,7 +8,10 @@
  */
 import type { Place } from '../ports/place.ts'
 
-export async function ring(place: Pick<Place, 'ledger' | 'launcher'>, pipeline: string): Promise<'absorbed' | 'started'> {
+export async function ring(
+  place: Pick<Place, 'ledger' | 'launcher'>,
+  pipeline: string,
+): Promise<'absorbed' | 'started'> {
   const wakes = await place.ledger.ring(pipeline)
   const head = await place.ledger.read(pipeline)
   if (head?.run.open && (await place.launcher.status(head.run.place)) === 'running') return 'absorbed'

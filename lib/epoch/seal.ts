@@ -11,6 +11,7 @@ import { type ErrorCode, isPawlError, PawlError } from '../model/errors.ts'
 import type { ObjectRef } from '../model/head.ts'
 import type { Store } from '../ports/store.ts'
 
+/** SHA-256 of the chunks in a row, in hex. */
 export function sha256(chunks: readonly Uint8Array[]): string {
   const hash = createHash('sha256')
   for (const chunk of chunks) hash.update(chunk)
@@ -38,7 +39,12 @@ export async function sealBytes(store: Store, name: string, chunks: readonly Uin
 }
 
 /** The bytes that `ref` names. Throws `missing` or `damaged`. */
-export async function unsealBytes(store: Store, ref: ObjectRef, missing: ErrorCode, damaged: ErrorCode): Promise<Buffer> {
+export async function unsealBytes(
+  store: Store,
+  ref: ObjectRef,
+  missing: ErrorCode,
+  damaged: ErrorCode,
+): Promise<Buffer> {
   const bytes = await store.read(ref.name)
   if (bytes === null) throw new PawlError(missing, ref.name, { object: ref.name })
   if (bytes.length !== ref.bytes || sha256([bytes]) !== ref.sha256) {

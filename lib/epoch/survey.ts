@@ -49,12 +49,22 @@ export async function survey(job: Job, parent: Manifest, spanMax: number, inOrde
       caughtUp: at.start + taken[i] === at.end,
     })),
     span: Number(taken.reduce((sum, span) => sum + span, 0n)),
-    lag: available.map((at) => ({ source: at.source, partition: at.partition, records: (at.end - at.start).toString() })),
+    lag: available.map((at) => ({
+      source: at.source,
+      partition: at.partition,
+      records: (at.end - at.start).toString(),
+    })),
     lost,
   }
 }
 
-async function availableOf(job: Job, source: string, bounds: LogBounds, parent: Manifest, lost: RangeText[]): Promise<Available[]> {
+async function availableOf(
+  job: Job,
+  source: string,
+  bounds: LogBounds,
+  parent: Manifest,
+  lost: RangeText[],
+): Promise<Available[]> {
   const known = new Map(parent.progress.filter((at) => at.source === source).map((at) => [at.partition, at]))
   const first = known.size === 0 ? await resolveStart(job, source, parent.incarnation) : null
   const available: Available[] = []
@@ -68,7 +78,10 @@ async function availableOf(job: Job, source: string, bounds: LogBounds, parent: 
   }
   for (const partition of known.keys()) {
     if (partition >= bounds.partitions.length) {
-      throw new PawlError('LOG_SHRUNK', `${topicOf(job, source)} has no partition ${partition} any more`, { source, partition })
+      throw new PawlError('LOG_SHRUNK', `${topicOf(job, source)} has no partition ${partition} any more`, {
+        source,
+        partition,
+      })
     }
   }
   return available
@@ -82,10 +95,20 @@ function refuseOther(job: Job, source: string, bounds: LogBounds, progress: Part
   })
 }
 
-function skipLost(job: Job, source: string, bound: { partition: number; start: bigint }, wanted: bigint, lost: RangeText[]): bigint {
+function skipLost(
+  job: Job,
+  source: string,
+  bound: { partition: number; start: bigint },
+  wanted: bigint,
+  lost: RangeText[],
+): bigint {
   const range = { source, partition: bound.partition, start: wanted.toString(), end: bound.start.toString() }
   if (job.compiled.sources[source].onLostOffsets !== 'skip') {
-    throw new PawlError('LOG_OFFSET_LOST', `${topicOf(job, source)}/${bound.partition} starts at ${range.end}, ${range.start} comes next`, range)
+    throw new PawlError(
+      'LOG_OFFSET_LOST',
+      `${topicOf(job, source)}/${bound.partition} starts at ${range.end}, ${range.start} comes next`,
+      range,
+    )
   }
   lost.push(range)
   return bound.start
@@ -93,7 +116,12 @@ function skipLost(job: Job, source: string, bound: { partition: number; start: b
 
 function shrunk(job: Job, source: string, bound: { partition: number; end: bigint }, start: bigint): PawlError {
   const fault = `${topicOf(job, source)}/${bound.partition} ends at ${bound.end}, ${start} comes next`
-  return new PawlError('LOG_SHRUNK', fault, { source, partition: bound.partition, end: bound.end.toString(), committed: start.toString() })
+  return new PawlError('LOG_SHRUNK', fault, {
+    source,
+    partition: bound.partition,
+    end: bound.end.toString(),
+    committed: start.toString(),
+  })
 }
 
 function topicOf(job: Job, source: string): string {
@@ -104,6 +132,8 @@ async function resolveStart(job: Job, source: string, incarnation: string): Prom
   return (await openSource(job, source, incarnation)).resolve(job.compiled.sources[source].start)
 }
 
+const least = (a: bigint, b: bigint) => (a < b ? a : b)
+
 /** Equal shares, and what one partition leaves goes to the others. */
 function takeEvenly(available: readonly Available[], budget: bigint): bigint[] {
   const taken = available.map(() => 0n)
@@ -113,7 +143,7 @@ function takeEvenly(available: readonly Available[], budget: bigint): bigint[] {
     const share = left / BigInt(open.length) || 1n
     for (const i of open) {
       const room = available[i].end - available[i].start - taken[i]
-      const span = room < share ? room : share < left ? share : left
+      const span = least(room, least(share, left))
       taken[i] += span
       left -= span
     }
@@ -127,7 +157,7 @@ function takeInOrder(available: readonly Available[], budget: bigint): bigint[] 
   let left = budget
   return available.map((at) => {
     const room = at.end - at.start
-    const span = room < left ? room : left
+    const span = least(room, left)
     left -= span
     return span
   })

@@ -25,6 +25,12 @@ export const limits = Object.freeze({
   keyGroupsMax: 32_768,
   /** Ours: rejected records an epoch may keep under onError: skip. */
   rejectedPerEpochMax: 10_000,
+  /** Ours: bytes of key and value that a rejected record keeps; Kafka takes 1 MiB a record by default. */
+  rejectedBytesMax: 256 * 1024,
+  /** Ours: bytes that the rejected records of one task may keep together. */
+  rejectedPerTaskBytesMax: 64 * 1024 * 1024,
+  /** Ours: characters of a user's error message that are kept; the head must stay below an item's size. */
+  errorCharsMax: 2000,
   /** Ours: failure times kept in the head. */
   failureTimesMax: 100,
 })

@@ -177,7 +177,9 @@ export interface RejectedRecord {
   /** Node that rejected it; the source's id for a decoding error. */
   readonly operator: string
   readonly error: { readonly name: string; readonly message: string }
-  /** Base64, or null. */
+  /** Base64, or null; the beginning when `cutBytes` is not 0. */
   readonly key: string | null
   readonly value: string | null
+  /** Bytes of key and value beyond `limits.rejectedBytesMax`, which are left out. */
+  readonly cutBytes: number
 }

@@ -45,7 +45,7 @@ export function json(schema?: StandardSchemaV1): Serde<unknown> {
   const parse = (source: Buffer, start: number, end: number): unknown => JSON.parse(source.toString('utf8', start, end))
   return {
     name: 'json',
-    encode: (value) => JSON.stringify(value),
+    encode: jsonText,
     decode: schema ? (source, start, end) => validated(schema, parse(source, start, end)) : parse,
   }
 }
@@ -79,6 +79,12 @@ function slice(length: number): Uint8Array {
   }
   slabUsed += length
   return new Uint8Array(slab.buffer, slabUsed - length, length)
+}
+
+function jsonText(value: unknown): string {
+  const encoded: string | undefined = JSON.stringify(value)
+  if (encoded === undefined) throw new TypeError(`a ${typeof value} has no form in JSON`)
+  return encoded
 }
 
 function validated(schema: StandardSchemaV1, value: unknown): unknown {

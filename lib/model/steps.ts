@@ -40,6 +40,8 @@ export interface TaskInput {
   readonly key: AttemptKey
   readonly stage: number
   readonly task: number
+  /** Tasks of the stage. */
+  readonly of: number
   /** What the earlier stages left: the gathered results. Null in stage 0. */
   readonly gathered: ObjectRef | null
 }

@@ -20,6 +20,6 @@ export interface Place {
   /** Where this run is, for `Launcher.status` of others. */
   readonly place: string
   /** Opened once and kept; the place decides what a topic is. */
-  source(id: string, spec: SourceSpec<unknown, unknown>, incarnation: string): Promise<LogSource>
-  sink(id: string, spec: SinkSpec<unknown, unknown>, incarnation: string): Promise<Sink>
+  source(pipeline: string, id: string, spec: SourceSpec<unknown, unknown>, incarnation: string): Promise<LogSource>
+  sink(pipeline: string, id: string, spec: SinkSpec<unknown, unknown>, incarnation: string): Promise<Sink>
 }

@@ -4,7 +4,7 @@
  * What it keeps in memory (warm state, opened ports) dies with it. Everything else is the world's.
  */
 import { interpreter } from '../adapters/interpreter/machine.ts'
-import { stepHandlers, type StepHandlers } from '../epoch/execute.ts'
+import { type StepCalls, stepCalls } from '../epoch/execute.ts'
 import type { Job } from '../epoch/job.ts'
 import { machine, type StepName, stepNames } from '../epoch/machine.ts'
 import type { ProgressEvent } from '../model/event.ts'
@@ -27,12 +27,13 @@ export interface Actor {
 /** Where a test may put a broken part, to prove that the simulation sees it. */
 export interface Sabotage {
   /** Steps by Task state name, made from the job. */
-  readonly steps?: (job: Job) => StepHandlers
+  readonly steps?: (job: Job) => StepCalls
   readonly sink?: (world: World, id: string, store: Store) => Sink
   /** Wraps the ports of a process. */
   readonly place?: (place: Place) => Place
 }
 
+/** Which process to start, in which world, and what goes wrong in it. */
 export interface ActorOptions {
   readonly world: World
   readonly number: number
@@ -59,7 +60,7 @@ export function startActor(options: ActorOptions): Actor {
     resume: false,
     startedAtMs: world.clock.nowMs(),
   }
-  const steps = { ...stepHandlers(job), ...sabotage?.steps?.(job) }
+  const steps = { ...stepCalls(job), ...sabotage?.steps?.(job) }
   const ended = interpret(world, held, job, steps, run).then((how) => {
     world.note(`p${number} ended: ${how}`)
     world.running.delete(placeOf(number))
@@ -68,12 +69,12 @@ export function startActor(options: ActorOptions): Actor {
   return { gate: held, job, ended }
 }
 
-async function interpret(world: World, held: Gate, job: Job, steps: StepHandlers, run: RunKey): Promise<string> {
+async function interpret(world: World, held: Gate, job: Job, steps: StepCalls, run: RunKey): Promise<string> {
   const resources = Object.fromEntries(stepNames.map((name) => [name, `local:${name}`])) as Record<StepName, string>
   const definition = machine({ resources, settings: job.compiled.settings })
-  const handlers = Object.fromEntries(Object.entries(steps).map(([name, step]) => [name, timely(held, step)]))
+  const timelySteps = Object.fromEntries(Object.entries(steps).map(([name, step]) => [name, timely(held, step)]))
   try {
-    const walk = await interpreter({ definition, handlers, clock: world.clock, retryPauseMs: 0 })
+    const walk = await interpreter({ definition, steps: timelySteps, clock: world.clock, retryPauseMs: 0 })
     return JSON.stringify(((await walk.run({ run })) as { reason?: string }).reason ?? 'left')
   } catch (error) {
     return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
@@ -89,6 +90,7 @@ function timely(held: Gate, step: (input: never) => Promise<unknown>): (input: n
     })
 }
 
+/** Where the process with this number runs, as launchers name it. */
 export function placeOf(number: number): string {
   return `process-${number}`
 }
@@ -105,14 +107,20 @@ export function jobOf({ world, number, sabotage, onEvent }: ActorOptions, held: 
     random: world.random,
     telemetry: { emit: onEvent },
     place: placeOf(number),
-    source: async (id) => guarded(held, 'log', world.logs.get(id)!),
-    async sink(id) {
-      const found = sinks.get(id) ?? guardedSink(held, sabotage?.sink?.(world, id, store) ?? world.sinks.get(id)!.open(store))
+    source: async (_pipeline, id) => guarded(held, 'log', world.logs.get(id)!),
+    async sink(_pipeline, id) {
+      const found =
+        sinks.get(id) ?? guardedSink(held, sabotage?.sink?.(world, id, store) ?? world.sinks.get(id)!.open(store))
       sinks.set(id, found)
       return found
     },
   }
-  return { compiled: world.compiled, place: sabotage?.place?.(place) ?? place, states: new StateCache(), warm: new Map() }
+  return {
+    compiled: world.compiled,
+    place: sabotage?.place?.(place) ?? place,
+    states: new StateCache(),
+    warm: new Map(),
+  }
 }
 
 function guardedSink(held: Gate, sink: Sink): Sink {

@@ -11,6 +11,7 @@ import { incarnationPrefix } from '../model/names.ts'
 import { replay } from './replay.ts'
 import type { World } from './world.ts'
 
+/** The head with all committed epochs, in order. */
 export interface Chain {
   readonly head: Head
   readonly items: readonly HistoryItem[]
@@ -22,6 +23,7 @@ export class Broken extends Error {
   override readonly name = 'Broken'
 }
 
+/** Throws `Broken` with the invariant unless the condition holds. */
 export function mustHoldThat(condition: boolean, invariant: string): asserts condition {
   if (!condition) throw new Broken(invariant)
 }
@@ -43,6 +45,7 @@ export async function remember(world: World, memory: ChainMemory): Promise<void>
   }
 }
 
+/** The committed chain as the ledger has it, with the manifests that were seen. */
 export async function chainOf(world: World, memory: ChainMemory): Promise<Chain> {
   const { pipeline } = world.compiled.topology
   const head = await world.ledger.read(pipeline)
@@ -61,10 +64,19 @@ export function checkChain({ head, items, manifests }: Chain): void {
     mustHoldThat(manifest.incarnation === head.incarnation, `epoch ${epoch} is of this incarnation`)
     mustHoldThat(manifest.attempt === items[epoch].attempt, `epoch ${epoch} was committed by the attempt that made it`)
     if (epoch === 0) continue
-    mustHoldThat(manifest.parent?.sha256 === items[epoch - 1].manifest.sha256, `epoch ${epoch} names its parent by hash`)
-    mustHoldThat(items[epoch].generation >= items[epoch - 1].generation, `the generation does not fall at epoch ${epoch}`)
+    mustHoldThat(
+      manifest.parent?.sha256 === items[epoch - 1].manifest.sha256,
+      `epoch ${epoch} names its parent by hash`,
+    )
+    mustHoldThat(
+      items[epoch].generation >= items[epoch - 1].generation,
+      `the generation does not fall at epoch ${epoch}`,
+    )
     const before = manifests[epoch - 1].watermarkMs
-    mustHoldThat(before === null || (manifest.watermarkMs ?? Number.NEGATIVE_INFINITY) >= before, `the watermark does not fall at epoch ${epoch}`)
+    mustHoldThat(
+      before === null || (manifest.watermarkMs ?? Number.NEGATIVE_INFINITY) >= before,
+      `the watermark does not fall at epoch ${epoch}`,
+    )
     checkContiguous(manifests[epoch - 1], manifest)
   }
   mustHoldThat(head.promotedThrough <= head.committed.epoch, 'nothing is promoted beyond the last commit')
@@ -74,20 +86,27 @@ function checkContiguous(parent: Manifest, manifest: Manifest): void {
   const ends = new Map(parent.progress.map((at) => [`${at.source}/${at.partition}`, at.end]))
   for (const at of manifest.progress) {
     const end = ends.get(`${at.source}/${at.partition}`)
-    mustHoldThat(end === undefined || end === at.start, `epoch ${manifest.epoch} continues ${at.source}/${at.partition} at ${end}, not ${at.start}`)
+    mustHoldThat(
+      end === undefined || end === at.start,
+      `epoch ${manifest.epoch} continues ${at.source}/${at.partition} at ${end}, not ${at.start}`,
+    )
     ends.delete(`${at.source}/${at.partition}`)
   }
   mustHoldThat(ends.size === 0, `epoch ${manifest.epoch} drops no partition`)
 }
 
-/** What sinks show is what the committed epochs say, once each, whole epochs only; all of it when `promoted`. */
-export async function checkVisible(world: World, chain: Chain, promoted: boolean): Promise<void> {
+/**
+ * What sinks show is what the committed epochs say, once each, whole epochs only: all of it, or through what the
+ * marker of each lane says when a sink was restored from a backup.
+ */
+export async function checkVisible(world: World, chain: Chain, through: 'all' | 'by marker'): Promise<void> {
   const { rows, entries } = await replay(world, chain.manifests)
   for (const [id, sink] of world.sinks) {
     const lanes = world.compiled.sinks[id].lanes
     for (let lane = 0; lane < lanes; lane++) {
       const wanted = rows.get(id)!.filter((row) => row.lane === lane)
-      checkLane(`${id}/${lane}`, byEpoch(sink.visible(lane)), byEpoch(wanted), chain.head, promoted)
+      const until = through === 'all' ? chain.head.committed.epoch : (sink.marker(lane)?.epoch ?? 0)
+      checkLane(`${id}/${lane}`, byEpoch(sink.visible(lane)), byEpoch(wanted), chain.head, until)
     }
   }
   checkEntries(chain, entries)
@@ -95,19 +114,27 @@ export async function checkVisible(world: World, chain: Chain, promoted: boolean
   mustHoldThat(last.counts.in >= 0, 'counts are counts')
 }
 
-function checkLane(lane: string, shown: Map<number, string[]>, wanted: Map<number, string[]>, head: Head, promoted: boolean): void {
+function checkLane(
+  lane: string,
+  shown: Map<number, string[]>,
+  wanted: Map<number, string[]>,
+  head: Head,
+  until: number,
+): void {
   let before = 0
   for (const [epoch, rows] of shown) {
     mustHoldThat(epoch > before, `lane ${lane} shows epoch ${epoch} after ${before}`)
     mustHoldThat(epoch <= head.committed.epoch, `lane ${lane} shows epoch ${epoch}, which is not committed`)
     const expected = wanted.get(epoch) ?? []
     const same = rows.length === expected.length && [...rows].sort().every((row, i) => row === [...expected].sort()[i])
-    mustHoldThat(same, `lane ${lane} shows epoch ${epoch} once and whole: ${rows.length} rows, ${expected.length} expected`)
+    mustHoldThat(
+      same,
+      `lane ${lane} shows epoch ${epoch} once and whole: ${rows.length} rows, ${expected.length} expected`,
+    )
     before = epoch
   }
-  const through = promoted ? head.committed.epoch : head.promotedThrough
   for (const epoch of wanted.keys()) {
-    mustHoldThat(epoch > through || shown.has(epoch), `lane ${lane} shows epoch ${epoch}, which is promoted`)
+    mustHoldThat(epoch > until || shown.has(epoch), `lane ${lane} shows epoch ${epoch}, which is promoted`)
   }
 }
 
@@ -115,7 +142,12 @@ function checkLane(lane: string, shown: Map<number, string[]>, wanted: Map<numbe
 function byEpoch(rows: readonly MemoryRow[]): Map<number, string[]> {
   const epochs = new Map<number, string[]>()
   for (const row of rows) {
-    const text = JSON.stringify([row.target, row.key?.toString('base64') ?? null, row.value?.toString('base64') ?? null, row.timestampMs])
+    const text = JSON.stringify([
+      row.target,
+      row.key?.toString('base64') ?? null,
+      row.value?.toString('base64') ?? null,
+      row.timestampMs,
+    ])
     const found = epochs.get(row.epoch)
     if (found) found.push(text)
     else epochs.set(row.epoch, [text])
@@ -143,7 +175,8 @@ export async function checkStore(world: World, { head, manifests }: Chain, colle
     for (const committable of manifest.committables) for (const part of committable.parts) part.objects.forEach(keep)
     if (manifest.rejected !== null) keep(manifest.rejected)
   }
-  for (const item of await world.ledger.histories(head.pipeline, head.retainedFrom, head.committed.epoch + 1)) keep(item.manifest)
+  for (const item of await world.ledger.histories(head.pipeline, head.retainedFrom, head.committed.epoch + 1))
+    keep(item.manifest)
   for (const ref of reachable.values()) {
     const bytes = await world.store.read(ref.name)
     mustHoldThat(bytes !== null && hashOf(bytes) === ref.sha256, `the retained object ${ref.name} is in the store`)
@@ -161,7 +194,10 @@ export async function checkNothingUncommitted(world: World): Promise<void> {
     for (let lane = 0; lane < world.compiled.sinks[id].lanes; lane++) {
       const marker = sink.marker(lane)
       if (marker === null || marker.epoch === 0) continue
-      mustHoldThat(head !== null && marker.epoch <= head.committed.epoch, `lane ${id}/${lane} shows epoch ${marker.epoch}, which is not committed`)
+      mustHoldThat(
+        head !== null && marker.epoch <= head.committed.epoch,
+        `lane ${id}/${lane} shows epoch ${marker.epoch}, which is not committed`,
+      )
     }
   }
 }

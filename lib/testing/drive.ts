@@ -4,21 +4,27 @@
  * Starts what was started, lets stalled processes lie, rings when nothing is alive, and stops when all input is
  * committed and promoted. The order of things depends on the seed alone.
  */
-import type { ProgressEvent } from '../model/event.ts'
+
+import { turn } from '../adapters/memory/clock.ts'
 import { ring } from '../epoch/ring.ts'
+import type { ProgressEvent } from '../model/event.ts'
 import { type Actor, type Sabotage, startActor } from './actor.ts'
 import { type ChainMemory, mustHoldThat, remember } from './check.ts'
 import type { FaultScript } from './gate.ts'
 import type { World } from './world.ts'
 
+/** Moves a world on. */
 export interface Driver {
   readonly actors: readonly Actor[]
   /** Runs until all input is visible. `rings` bounds how often a silent world is woken. */
   untilDone(options: { readonly rings: number }): Promise<void>
   /** Runs until nothing is alive, however far that got. */
   untilQuiet(): Promise<void>
+  /** Lets go of every stalled call, until no process is left; then runs until all input is visible. */
+  untilOver(options: { readonly rings: number }): Promise<void>
 }
 
+/** What is to run, and what goes wrong in it. */
 export interface DriverOptions {
   readonly world: World
   readonly memory: ChainMemory
@@ -30,7 +36,9 @@ export interface DriverOptions {
 }
 
 const actorsMax = 2000
+const turnsMax = 100_000
 
+/** A driver of the world, with no process yet. */
 export function createDriver(options: DriverOptions): Driver {
   const { world, memory } = options
   const actors: Actor[] = []
@@ -69,24 +77,30 @@ export function createDriver(options: DriverOptions): Driver {
     }
     await remember(world, memory)
   }
+  const untilDone: Driver['untilDone'] = async ({ rings }) => {
+    await untilQuiet()
+    for (let rung = 0; !(await isDone(world)); rung++) {
+      mustHoldThat(rung < rings, `all input becomes visible after ${rings} rings`)
+      world.note(`tick ${rung}`)
+      await ring({ ledger: world.ledger, launcher: tickLauncher(world) }, world.compiled.topology.pipeline)
+      await untilQuiet()
+    }
+  }
   return {
     actors,
     untilQuiet,
-    async untilDone({ rings }) {
-      await untilQuiet()
-      for (let rung = 0; !(await isDone(world)); rung++) {
-        mustHoldThat(rung < rings, `all input becomes visible after ${rings} rings`)
-        world.note(`tick ${rung}`)
-        await ring({ ledger: world.ledger, launcher: tickLauncher(world) }, world.compiled.topology.pipeline)
-        await untilQuiet()
+    untilDone,
+    async untilOver(options) {
+      let left = actors.length
+      for (const actor of actors) actor.ended.then(() => left--)
+      for (let turns = 0; left > 0; turns++) {
+        mustHoldThat(turns < turnsMax, 'every process ends once it is let go')
+        world.releaseAll()
+        await turn()
       }
+      await untilDone(options)
     },
   }
-}
-
-/** Lets everything that can go on do so. */
-export function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** The schedule's launcher: sees which places are gone, starts by name. */
@@ -110,7 +124,9 @@ export async function isDone(world: World): Promise<boolean> {
   if (head === null || head.promotedThrough < head.committed.epoch) return false
   const bytes = await world.store.read(head.committed.manifest.name)
   if (bytes === null) return false
-  const { progress } = JSON.parse(bytes.toString()) as { progress: { source: string; partition: number; end: string }[] }
+  const { progress } = JSON.parse(bytes.toString()) as {
+    progress: { source: string; partition: number; end: string }[]
+  }
   const ends = new Map(progress.map((at) => [`${at.source}/${at.partition}`, at.end]))
   for (const [id, log] of world.logs) {
     for (const { partition, end } of (await log.bounds()).partitions) {

@@ -24,10 +24,11 @@ export type Fault =
   /** As `zombie`, but the step is told that it timed out, and the machine goes on without it. */
   | { readonly fault: 'timeout'; readonly calls: number }
 
+/** One call of a port by a simulated process. */
 export interface Call {
   /** Counts the calls of this process, from 0. */
   readonly index: number
-  readonly process: number
+  readonly actor: number
   readonly port: string
   readonly method: string
 }
@@ -59,9 +60,20 @@ export interface Gate {
   kill(): void
 }
 
-const reads = new Set(['read', 'list', 'bounds', 'resolve', 'history', 'histories', 'wakes', 'marker', 'status', 'pipelines'])
+const reads = new Set([
+  'read',
+  'list',
+  'bounds',
+  'resolve',
+  'history',
+  'histories',
+  'wakes',
+  'marker',
+  'status',
+  'pipelines',
+])
 
-export function gate(host: GateHost, process: number, script: FaultScript): Gate {
+export function gate(host: GateHost, actor: number, script: FaultScript): Gate {
   let dead = false
   let index = 0
   let becomeStuck = () => {}
@@ -73,15 +85,15 @@ export function gate(host: GateHost, process: number, script: FaultScript): Gate
   const die = (): never => {
     dead = true
     becomeStuck()
-    throw new Crash(`process ${process} died`)
+    throw new Crash(`process ${actor} died`)
   }
   const mustLive = () => {
-    if (dead) throw new Crash(`process ${process} is dead`)
+    if (dead) throw new Crash(`process ${actor} is dead`)
   }
   const stalled = async <R>(call: Call, calls: number, next: () => Promise<R>): Promise<R> => {
     becomeStuck()
     await new Promise<void>((resolve) => host.after(calls, resolve))
-    host.note(`p${call.process} goes on at ${call.port}.${call.method}`)
+    host.note(`p${call.actor} goes on at ${call.port}.${call.method}`)
     mustLive()
     return next()
   }
@@ -104,12 +116,14 @@ export function gate(host: GateHost, process: number, script: FaultScript): Gate
         throw unknown(call)
       case 'late':
         host.after(fault.calls, () => {
-          next().catch(() => host.note(`the late ${call.port}.${call.method} of p${call.process} was refused`))
+          next().catch(() => host.note(`the late ${call.port}.${call.method} of p${call.actor} was refused`))
         })
         throw unknown(call)
       case 'repeated': {
         const first = await next()
-        const second = await next().catch((error: unknown) => (fault.answer === 'first' ? first : Promise.reject(error)))
+        const second = await next().catch((error: unknown) =>
+          fault.answer === 'first' ? first : Promise.reject(error),
+        )
         return fault.answer === 'first' ? first : second
       }
       case 'zombie':
@@ -133,10 +147,10 @@ export function gate(host: GateHost, process: number, script: FaultScript): Gate
     },
     async pass(port, method, next) {
       mustLive()
-      const call = { index: index++, process, port, method }
+      const call = { index: index++, actor, port, method }
       host.called(call)
       const fault = script(call)
-      if (fault !== null) host.note(`p${process} ${port}.${method}: ${JSON.stringify(fault)}`)
+      if (fault !== null) host.note(`p${actor} ${port}.${method}: ${JSON.stringify(fault)}`)
       const answer = await (fault === null ? next() : suffer(fault, call, next))
       mustLive()
       return answer
@@ -161,7 +175,13 @@ export function guarded<T extends object>(gate: Gate, port: string, target: T, s
   })
 }
 
-function streamOrCall(gate: Gate, port: string, property: string, object: object, method: (...args: unknown[]) => unknown) {
+function streamOrCall(
+  gate: Gate,
+  port: string,
+  property: string,
+  object: object,
+  method: (...args: unknown[]) => unknown,
+) {
   return (...args: unknown[]) => {
     const begun: unknown = property === 'read' && port !== 'log' ? null : method.apply(object, args)
     if (begun === null) return gate.pass(port, property, async () => method.apply(object, args))

@@ -4,14 +4,16 @@
  * One thread, one shard, state in memory, no protocol: each committed epoch's ranges are read from the log again and
  * pushed through the operators in order. Whatever crashed in between, the sinks must show exactly this.
  */
-import { memoryStore } from '../adapters/memory/store.ts'
+
 import { memoryStageWriter, readStagedRows } from '../adapters/memory/staged-rows.ts'
+import { memoryStore } from '../adapters/memory/store.ts'
 import type { MemoryRow } from '../adapters/memory/table.ts'
 import type { Committable, Manifest } from '../model/manifest.ts'
 import type { StageWriter } from '../ports/sink.ts'
 import type { OperatorState } from '../stream/program.ts'
 import { rowSpecOf, type World } from './world.ts'
 
+/** What a single-threaded run of the same plans shows and holds. */
 export interface Replayed {
   /** Rows by sink, in the order of epochs. */
   readonly rows: ReadonlyMap<string, readonly MemoryRow[]>
@@ -22,18 +24,32 @@ export interface Replayed {
 /** Replays the epochs of `manifests`, which begin with the genesis manifest. */
 export async function replay(world: World, manifests: readonly Manifest[]): Promise<Replayed> {
   const { compiled } = world
-  const states = compiled.stateful.map(({ operator }) => compiled.state(operator, [0, compiled.settings.keyGroups], null, []))
+  const states = compiled.stateful.map(({ operator }) =>
+    compiled.state(operator, [0, compiled.settings.keyGroups], null, []),
+  )
   const rows = new Map<string, MemoryRow[]>(Object.keys(compiled.sinks).map((id) => [id, []]))
   for (let i = 1; i < manifests.length; i++) await replayEpoch(world, manifests[i - 1], manifests[i], states, rows)
   return { rows, entries: new Map(states.map((state) => [state.operator, state.entries])) }
 }
 
-async function replayEpoch(world: World, parent: Manifest, manifest: Manifest, states: readonly OperatorState[], rows: Map<string, MemoryRow[]>): Promise<void> {
+async function replayEpoch(
+  world: World,
+  parent: Manifest,
+  manifest: Manifest,
+  states: readonly OperatorState[],
+  rows: Map<string, MemoryRow[]>,
+): Promise<void> {
   const { compiled } = world
   const store = memoryStore()
   const writers: Record<string, StageWriter> = {}
   for (const [id, spec] of Object.entries(compiled.sinks)) {
-    const context = { store, prefix: `replay/${id}/`, incarnation: manifest.incarnation, epoch: manifest.epoch, lanes: spec.lanes }
+    const context = {
+      store,
+      prefix: `replay/${id}/`,
+      incarnation: manifest.incarnation,
+      epoch: manifest.epoch,
+      lanes: spec.lanes,
+    }
     writers[id] = memoryStageWriter(context, rowSpecOf(id, spec))
   }
   const program = compiled.program({

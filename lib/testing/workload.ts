@@ -22,6 +22,7 @@ export interface InputRecord<V = unknown, K = unknown> {
 /** Values by source id. */
 export type SimulationInput = Readonly<Record<string, readonly unknown[]>>
 
+/** One record on its way to a partition. */
 export interface Arrival {
   readonly source: string
   readonly partition: number
@@ -37,7 +38,12 @@ const recordBrand = Symbol('record')
 const words = ['ratchet', 'pawl', 'tooth', 'gear', 'catch', 'wheel', 'spring', 'shaft', 'cam', 'lever']
 
 /** All records in arrival order. Throws `COMMAND_INVALID` for a source whose values cannot be made up. */
-export function arrivalsOf(compiled: Compiled, input: SimulationInput | undefined, random: Prng, partitions: (source: string) => number): Arrival[] {
+export function arrivalsOf(
+  compiled: Compiled,
+  input: SimulationInput | undefined,
+  random: Prng,
+  partitions: (source: string) => number,
+): Arrival[] {
   const arrivals: Arrival[] = []
   for (const [source, spec] of Object.entries(compiled.sources)) {
     const values = input?.[source] ?? madeUp(source, spec, random)
@@ -45,7 +51,11 @@ export function arrivalsOf(compiled: Compiled, input: SimulationInput | undefine
     for (const value of values) {
       timestampMs += random.int(400) - 50
       const partition = Math.min(random.int(partitions(source)), random.int(partitions(source) + 1))
-      arrivals.push({ source, partition: Math.min(partition, partitions(source) - 1), record: encode(spec, value, timestampMs) })
+      arrivals.push({
+        source,
+        partition: Math.min(partition, partitions(source) - 1),
+        record: encode(spec, value, timestampMs),
+      })
     }
   }
   return arrivals
@@ -53,7 +63,11 @@ export function arrivalsOf(compiled: Compiled, input: SimulationInput | undefine
 
 function madeUp(source: string, spec: SourceSpec<unknown, unknown>, random: Prng): string[] {
   if (spec.value.name !== 'text') {
-    throw new PawlError('COMMAND_INVALID', `source ${source} reads ${spec.value.name}: give its input to the simulation`, { source })
+    throw new PawlError(
+      'COMMAND_INVALID',
+      `source ${source} reads ${spec.value.name}: give its input to the simulation`,
+      { source },
+    )
   }
   return Array.from({ length: 60 }, () => Array.from({ length: 1 + random.int(4) }, () => random.pick(words)).join(' '))
 }

@@ -37,6 +37,7 @@ export interface World extends GateHost {
   releaseAll(): boolean
 }
 
+/** What a new world is made for. */
 export interface WorldOptions {
   readonly compiled: Compiled
   readonly seed: number
@@ -87,7 +88,9 @@ export function createWorld(options: WorldOptions): World {
         memoryLog({ topic, partitions: partitions(id), baseOffset: options.baseOffset ?? 0n }),
       ]),
     ),
-    sinks: new Map(Object.entries(compiled.sinks).map(([id, spec]) => [id, memorySink({ id, spec: rowSpecOf(id, spec) })])),
+    sinks: new Map(
+      Object.entries(compiled.sinks).map(([id, spec]) => [id, memorySink({ id, spec: rowSpecOf(id, spec) })]),
+    ),
     starts: [],
     names: new Set(),
     running: new Set(),
@@ -98,7 +101,7 @@ export function createWorld(options: WorldOptions): World {
     },
     called(call: Call) {
       calls++
-      note(`${calls} p${call.process}#${call.index} ${call.port}.${call.method}`)
+      note(`${calls} p${call.actor}#${call.index} ${call.port}.${call.method}`)
       wake((at) => at <= calls)
     },
     after(more, then) {

@@ -7,15 +7,17 @@
  */
 import type { Clock } from '../../ports/system.ts'
 
+/** One loaded document, ready to be walked any number of times. */
 export interface Interpreter {
   /** Walks the machine from its start to its end; resolves with the output of the last state. */
   run(input: unknown): Promise<unknown>
 }
 
+/** The document and what its states call. */
 export interface InterpreterOptions {
   readonly definition: unknown
   /** By Task state name. */
-  readonly handlers: Readonly<Record<string, (input: never) => Promise<unknown>>>
+  readonly steps: Readonly<Record<string, (input: never) => Promise<unknown>>>
   readonly clock: Clock
   /** Pause before a step is tried again. */
   readonly retryPauseMs: number
@@ -27,9 +29,14 @@ type Json = never
 export async function interpreter(options: InterpreterOptions): Promise<Interpreter> {
   const { StateMachine } = await import('aws-local-stepfunctions')
   const machine = new StateMachine(options.definition as never, { validationOptions: { noValidate: true } })
-  const taskResourceLocalHandlers = withWaits(options)
-  const retryIntervalOverrides = Object.fromEntries(Object.keys(options.handlers).map((name) => [name, options.retryPauseMs]))
-  const overrides = { taskResourceLocalHandlers, waitTimeOverrides: { Wait: 0 }, retryIntervalOverrides }
+  const retryIntervalOverrides = Object.fromEntries(
+    Object.keys(options.steps).map((name) => [name, options.retryPauseMs]),
+  )
+  const overrides = {
+    taskResourceLocalHandlers: withWaits(options),
+    waitTimeOverrides: { Wait: 0 },
+    retryIntervalOverrides,
+  }
   return {
     run(input) {
       const execution = machine.run(input as Json, { overrides: overrides as never })
@@ -39,9 +46,9 @@ export async function interpreter(options: InterpreterOptions): Promise<Interpre
 }
 
 /** `Plan` follows a Wait state with its `waitMs` still in the input: the pause is taken there. */
-function withWaits({ handlers, clock }: InterpreterOptions): Record<string, (input: Json) => Promise<unknown>> {
-  const wrapped: Record<string, (input: Json) => Promise<unknown>> = { ...handlers }
-  const plan = handlers.Plan
+function withWaits({ steps, clock }: InterpreterOptions): Record<string, (input: Json) => Promise<unknown>> {
+  const wrapped: Record<string, (input: Json) => Promise<unknown>> = { ...steps }
+  const plan = steps.Plan
   if (plan) {
     wrapped.Plan = async (input: Json) => {
       const { next, waitMs } = input as { next?: string; waitMs?: number }

@@ -1,0 +1,41 @@
+/**
+ * Look: whether a pipeline has anything to do, without touching it.
+ *
+ * Reads:  the head, the last manifest, the bounds of the logs. Writes: nothing.
+ * Safe to repeat because: it only reads. What a trigger at rest does: no run is started when there is nothing to do.
+ */
+import type { Head } from '../model/head.ts'
+import { limits } from '../model/limits.ts'
+import { type Job, readManifest } from './job.ts'
+import { timePasses } from './plan.ts'
+import { type Survey, survey } from './survey.ts'
+
+/** What a look at a pipeline shows. */
+export interface Look {
+  readonly head: Head | null
+  /** A run would find something to do. */
+  readonly due: boolean
+  /** Records that are not committed yet, by partition; null when the logs could not be read. */
+  readonly lag: Survey['lag'] | null
+}
+
+/** Never throws what a run would park for: it reports `due`, and the run shows the error. */
+export async function look(job: Job): Promise<Look> {
+  const head = await job.place.ledger.read(job.compiled.topology.pipeline)
+  if (head === null) return { head, due: true, lag: null }
+  if (head.parked !== null && !parkedIsDue(job, head)) return { head, due: false, lag: null }
+  if (head.open !== null || head.committed.epoch > head.promotedThrough) return { head, due: true, lag: null }
+  try {
+    const parent = await readManifest(job, head.committed.manifest)
+    const found = await survey(job, parent, limits.epochSpanMax, false)
+    return { head, due: found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found), lag: found.lag }
+  } catch {
+    return { head, due: true, lag: null }
+  }
+}
+
+function parkedIsDue(job: Job, head: Head): boolean {
+  if (head.parked === null) return true
+  if (head.parked.kind === 'failure') return head.parked.build !== job.compiled.build
+  return head.parked.retryAtMs !== null && head.parked.retryAtMs <= job.place.clock.nowMs()
+}
