@@ -41,7 +41,7 @@ function compiledOf(head: GraphHead, nodes: readonly ArrangedNode[]): Compiled {
     build: buildOf(head, topology, nodes),
     sources: specsOf<SourceSpec<unknown, unknown>>(nodes, 'source'),
     sinks: specsOf<SinkSpec<unknown, unknown>>(nodes, 'sink'),
-    stateful: nodes.flatMap(statefulOf),
+    stateful: nodes.flatMap(statefulOf).sort((a, b) => a.stage - b.stage),
     sinksOf: (stage) => sinksOf(head, nodes, stage),
     program: (options) => createProgram({ head, nodes, options }),
     state: (operator, keyGroups, snapshot, files) =>

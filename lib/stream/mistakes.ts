@@ -58,6 +58,7 @@ function nodeMistakes({ id, node }: ArrangedNode): string[] {
   switch (node.kind) {
     case 'source':
       return [
+        ...topicMistakes(id, [node.spec.topic]),
         ...atLeast(`${id}: maxOutOfOrdernessMs`, node.maxOutOfOrdernessMs, 0),
         ...(node.idleAfterMs === null ? [] : atLeast(`${id}: idleAfterMs`, node.idleAfterMs, 1)),
         ...(node.timestamp === null ? [] : functionMistakes(`${id}: timestamp`, node.timestamp)),
@@ -93,9 +94,16 @@ function sinkMistakes(id: string, spec: SinkSpec<unknown, unknown>): string[] {
   const mistakes = between(`${id}: lanes`, spec.lanes, 1, limits.mapConcurrencyMax)
   if (spec.kind === 'sink' && spec.guarantee !== 'exactly-once')
     mistakes.push(`${id}: a ${spec.type} sink is ${spec.guarantee}, the pipeline is exactly-once`)
-  if (spec.kind === 'topic' && spec.route !== null && spec.route.topics.length === 0)
-    mistakes.push(`${id}: route lists no topic`)
-  return mistakes
+  if (spec.kind !== 'topic') return mistakes
+  if (spec.route?.topics.length === 0) mistakes.push(`${id}: route lists no topic`)
+  return [...mistakes, ...topicMistakes(id, [spec.topic, ...(spec.route?.topics ?? [])])]
+}
+
+/** The rule of Kafka, which the embedded log shares. */
+function topicMistakes(id: string, topics: readonly string[]): string[] {
+  return topics
+    .filter((topic) => !/^[a-zA-Z0-9._-]{1,249}$/.test(topic) || topic === '.' || topic === '..')
+    .map((topic) => `${id}: topic ${JSON.stringify(topic)} must be 1 to 249 of a-z, A-Z, 0-9, ., _ and -`)
 }
 
 function settingsMistakes(settings: Settings): string[] {

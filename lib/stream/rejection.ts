@@ -2,7 +2,7 @@
  * What happens to a record that cannot be processed: fail, skip with record, or dead letter.
  *
  * Apart because every operator ends here. A rejected record names source, topic, partition, offset and operator;
- * its bytes are kept where they are at hand (before the first shuffle of an unfused task). What fails at the end of
+ * its bytes are kept, cut to a limit, where they are at hand (before the first shuffle of an unfused task). What fails at the end of
  * an epoch belongs to no single record: then partition and offset are −1 and the key is kept.
  */
 import { type ErrorCode, type ErrorDetails, isPawlError, PawlError } from '../model/errors.ts'
@@ -25,6 +25,7 @@ export class Rejections {
   deadLetters = 0
   readonly policy: ErrorPolicy
   readonly #context: TaskContext
+  #keptBytes = 0
   readonly #deadLetter: { readonly id: string; readonly writer: StageWriter } | null
 
   constructor(
@@ -53,8 +54,9 @@ export class Rejections {
   }
 
   #skip(record: RejectedRecord): void {
-    if (this.records.length === limits.rejectedPerEpochMax)
-      throw new PawlError('EPOCH_TOO_LARGE', `more than ${limits.rejectedPerEpochMax} records are rejected`, {
+    this.#keptBytes += (record.key?.length ?? 0) + (record.value?.length ?? 0)
+    if (this.records.length === limits.rejectedPerEpochMax || this.#keptBytes > limits.rejectedPerTaskBytesMax)
+      throw new PawlError('EPOCH_TOO_LARGE', `${this.count} records are rejected, ${this.#keptBytes} bytes`, {
         operator: record.operator,
       })
     this.records.push(record)
@@ -72,7 +74,7 @@ export class Rejections {
   }
 
   #recordOf(operator: string, error: unknown): RejectedRecord {
-    const { origin, topic, partition, offset, timestampMs, batch, index } = this.#context
+    const { origin, topic, partition, offset, timestampMs } = this.#context
     return {
       source: origin?.source ?? '',
       topic,
@@ -80,23 +82,35 @@ export class Rejections {
       offset: offset.toString(),
       timestampMs,
       operator,
-      error:
-        error instanceof Error
-          ? { name: error.name, message: error.message }
-          : { name: 'Error', message: String(error) },
-      key: batch ? base64(batch.bytes, batch.keyStarts[index], batch.keyEnds[index]) : this.#keyText(),
-      value: batch && base64(batch.bytes, batch.valueStarts[index], batch.valueEnds[index]),
+      error: errorOf(error),
+      ...this.#bytesOf(),
     }
   }
 
-  #keyText(): string | null {
-    const { origin, keyValue } = this.#context
-    return origin === null && keyValue !== null ? Buffer.from(String(keyValue)).toString('base64') : null
+  #bytesOf(): Pick<RejectedRecord, 'key' | 'value' | 'cutBytes'> {
+    const { origin, batch, index, keyValue } = this.#context
+    if (batch === null) {
+      const key = origin === null && keyValue !== null ? Buffer.from(String(keyValue)) : null
+      return { key: key?.toString('base64') ?? null, value: null, cutBytes: 0 }
+    }
+    const key = cut(batch.bytes, batch.keyStarts[index], batch.keyEnds[index], limits.rejectedBytesMax)
+    const left = limits.rejectedBytesMax - key.keptBytes
+    const value = cut(batch.bytes, batch.valueStarts[index], batch.valueEnds[index], left)
+    return { key: key.base64, value: value.base64, cutBytes: key.cutBytes + value.cutBytes }
   }
 }
 
-function base64(bytes: Buffer, start: number, end: number): string | null {
-  return start < 0 ? null : bytes.toString('base64', start, end)
+/** Base64 of at most `bytesMax` bytes; null when the position is that of a null. */
+function cut(bytes: Buffer, start: number, end: number, bytesMax: number) {
+  if (start < 0) return { base64: null, keptBytes: 0, cutBytes: 0 }
+  const keptBytes = Math.min(end - start, bytesMax)
+  return { base64: bytes.toString('base64', start, start + keptBytes), keptBytes, cutBytes: end - start - keptBytes }
+}
+
+function errorOf(error: unknown): RejectedRecord['error'] {
+  const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) }
+  const { errorCharsMax } = limits
+  return { name, message: message.length > errorCharsMax ? `${message.slice(0, errorCharsMax)}…` : message }
 }
 
 function failure(code: RejectionCode, record: RejectedRecord, error: unknown, key: unknown): PawlError {

@@ -23,6 +23,10 @@ test('text and JSON are read in place', () => {
   expect(json<{ n: number }>().decode(batch, 2, 9)).toEqual({ n: 1 })
 })
 
+test.each([[undefined], [() => 1], [Symbol('s')]])('%s has no form in JSON and is refused', (value) => {
+  expect(() => json().encode(value)).toThrow('has no form in JSON')
+})
+
 test('null passes through a nullable serde both ways, and empty stays empty', () => {
   const serde = nullable(text())
   expect([serde.decode(batch, -1, -1), serde.decode(batch, 0, 0)]).toEqual([null, ''])

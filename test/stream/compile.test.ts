@@ -169,6 +169,7 @@ describe('mistakes', () => {
     ['one topic read twice', twice(), 'id "lines" is used 2 times'],
     ['a negative lateness', negativeLateness(), 'c: allowedLatenessMs must be a whole number of at least 0, not -1'],
     ['too many lanes', simple().to('wide', topic('w', { value: text(), lanes: 40 })), '41 lanes together'],
+    ['an impossible topic', simple().to('t', topic('a b', { value: text() })), 't: topic "a b" must be 1 to 249'],
     ['no lanes', simple().to('none', topic('w', { value: text(), lanes: 0 })), 'none: lanes must be'],
     [
       'a route without topics',

@@ -142,9 +142,28 @@ test('under onError: skip the others go on, and what was skipped is kept', () =>
     error: { name: 'RangeError', message: 'price -5' },
     key: Buffer.from('c').toString('base64'),
     value: Buffer.from('{"price":-5}').toString('base64'),
+    cutBytes: 0,
   })
   expect(rejected[2].value).toBeNull()
   expect(rejected[3].key).toBeNull()
+})
+
+test('of a huge record and a long message only the beginning is kept, so that the dead letter itself fits', () => {
+  const compiled = compile(
+    pipeline('p', { onError: deadLetter('dead', dead) })
+      .from(topic('orders', { value: text() }))
+      .map('picky', (line) => {
+        if (line !== '') throw new Error(line)
+        return line
+      })
+      .to('out', topic('o', { value: text() })),
+  )
+  const value = 'x'.repeat(limits.rejectedBytesMax + 5)
+  const { rows } = runner(compiled).epoch([{ source: 'orders', batch: batchOf([{ key: 'key', value }]) }])
+  const row = rows.dead[0].value as RejectedRecord
+  expect(row.cutBytes).toBe(8)
+  expect(Buffer.from(row.value!, 'base64')).toHaveLength(limits.rejectedBytesMax - 3)
+  expect(row.error.message).toHaveLength(limits.errorCharsMax + 1)
 })
 
 test('no more records are skipped in an epoch than its limit keeps', () => {

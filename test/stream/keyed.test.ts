@@ -120,6 +120,35 @@ describe('an aggregate', () => {
   })
 })
 
+test('nobody downstream can change an accumulator, nor what a reduce began with', () => {
+  interface Tally {
+    n: number
+  }
+  const parsed = pipeline('p')
+    .from(lines)
+    .map((line): Tally => ({ n: Number(line) }))
+  const spoil = (tally: Tally) => {
+    const { n } = tally
+    tally.n = 1000
+    return n
+  }
+  const tallies = parsed.keyBy(() => 'k').reduce('tallies', (a, b) => ({ n: a.n + b.n }), { emit: 'record' })
+  const spoilt = tallies
+    .map(spoil)
+    .to('out', out)
+    .also(
+      parsed
+        .map(spoil)
+        .withKey(() => 'k')
+        .to('direct', out),
+    )
+  const run = runner(compile(spoilt))
+  const epochs = ['1', '2'].map((line, at) =>
+    run.epoch([{ source: 'lines', batch: linesOf([line, line], { baseOffset: BigInt(2 * at) }) }]),
+  )
+  expect(epochs.flatMap(({ rows }) => rows.out.map(({ value }) => value))).toEqual([1, 2, 4, 6])
+})
+
 test('a reduce begins with the first value and keeps the order of one key', () => {
   const compiled = compile(
     pipeline('p')

@@ -4,6 +4,7 @@
  * Within an epoch a key's accumulator lives in a cell, so that each record costs one look-up; cells are written to
  * the state when the epoch ends. A fold that throws leaves the accumulator as it was: a new one is not kept, and
  * one that the user's function may have changed in place is put back from a copy (only under policies that go on).
+ * What leaves or enters as an accumulator is copied, so that nobody downstream can change state from outside.
  */
 import type { Key } from '../../state/key-groups.ts'
 import type { AnyFold } from '../graph.ts'
@@ -41,7 +42,7 @@ export class Folder {
     let accumulator: unknown
     try {
       if (copy !== undefined) accumulator = add(copy, value, context)
-      else accumulator = create === null ? value : add(create(), value, context)
+      else accumulator = create === null ? copyOf(value) : add(create(), value, context)
       checkAccumulator(accumulator)
     } catch (error) {
       rejections.reject('OPERATOR_FAILED', this.#id, error)
@@ -68,10 +69,10 @@ export class Folder {
     return true
   }
 
-  /** What is emitted for an accumulator; `rejected` when the user's function threw. */
+  /** What is emitted for an accumulator, a copy when it is the accumulator itself; `rejected` when the user's function threw. */
   result(accumulator: unknown, context: unknown): unknown {
     const { result } = this.#fold
-    if (result === null) return accumulator
+    if (result === null) return copyOf(accumulator)
     try {
       const value = result(accumulator, context)
       if (isThenable(value)) throw promiseError()
