@@ -76,6 +76,11 @@ export const errorRegistry = registered({
     'the task runs another build than its plan',
     'nothing: the epoch is planned again with one build',
   ],
+  CHAIN_BROKEN: [
+    'Corrupt',
+    'the committed epochs contradict each other',
+    'restore ledger and store from one backup; report it with the output of `pawl show`',
+  ],
   CODEC_MISSING: [
     'Invalid',
     'a record batch is compressed with a codec whose library is not installed',
