@@ -71,3 +71,8 @@ export function virtualClock(options: { readonly startMs: number }): VirtualCloc
     },
   }
 }
+
+/** Resolves when everything that can run without waiting has run. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
