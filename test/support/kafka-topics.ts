@@ -4,7 +4,9 @@
  * Every topic has a name of its own, since the broker is shared.
  */
 import { randomUUID } from 'node:crypto'
-import { Kafka, logLevel } from 'kafkajs'
+import { type Admin, Kafka, logLevel, type Message, type Producer } from 'kafkajs'
+import type { KafkaLink } from '../../lib/adapters/kafka/link.ts'
+import { WireReader, WireWriter } from '../../lib/adapters/kafka/wire.ts'
 import type { Broker } from './kafka.ts'
 
 // kafkajs computes timers of negative length, of which Node warns.
@@ -31,4 +33,64 @@ export async function freshTopic(
   await admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }], waitForLeaders: true })
   await admin.disconnect()
   return topic
+}
+
+/** Runs `use` with an admin client. */
+export async function asAdmin<T>(broker: Pick<Broker, 'bootstrap'>, use: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = kafkaClient(broker).admin()
+  await admin.connect()
+  try {
+    return await use(admin)
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/** Records in one batch, outside any transaction. */
+export async function send(
+  broker: Pick<Broker, 'bootstrap'>,
+  topic: string,
+  messages: readonly Message[],
+): Promise<void> {
+  const producer = kafkaClient(broker).producer({ allowAutoTopicCreation: false })
+  await producer.connect()
+  await producer.send({ topic, messages: [...messages] })
+  await producer.disconnect()
+}
+
+/** A producer with a transactional id of its own, connected; the caller disconnects it. */
+export async function transactionalProducer(broker: Pick<Broker, 'bootstrap'>): Promise<Producer> {
+  const producer = kafkaClient(broker).producer({
+    transactionalId: `test-${randomUUID()}`,
+    maxInFlightRequests: 1,
+    idempotent: true,
+    allowAutoTopicCreation: false,
+  })
+  await producer.connect()
+  return producer
+}
+
+/** One transaction with the values, in order, in partition 0. */
+export async function transact(
+  producer: Producer,
+  topic: string,
+  values: readonly string[],
+  end: 'commit' | 'abort',
+): Promise<void> {
+  const transaction = await producer.transaction()
+  for (const value of values) await transaction.send({ topic, messages: [{ value, partition: 0 }] })
+  await transaction[end]()
+}
+
+/** A batch as it is, to partition 0; refused by the broker if it is no valid one. */
+export async function sendBatch(link: KafkaLink, topic: string, batch: Buffer): Promise<void> {
+  const leader = (await link.topics([topic])).get(topic)!.leaders[0]
+  const head = new WireWriter().string(null).int16(-1).int32(10_000).int32(1).string(topic).int32(1)
+  const body = [head.int32(0).int32(batch.length).take(), batch]
+  const decode = (answer: Buffer) => {
+    const reader = new WireReader(answer)
+    return reader.array(() => [reader.string(), reader.array(() => [reader.int32(), reader.int16()][1])[0]][1])[0]
+  }
+  const error = await link.send(leader, { apiKey: 0, apiVersion: 7, apiName: 'Produce', body, decode })
+  if (error !== 0) throw new Error(`the broker refused the batch: ${error}`)
 }

@@ -35,7 +35,7 @@ export interface FetchAnswer {
 
 /** Records of one partition. */
 export function fetch(request: FetchRequest): WireRequest<FetchAnswer> {
-  const body = Buffer.alloc(80)
+  const body = Buffer.alloc(96)
   // Tags of the header; replica -1, wait, at least 1 byte, at most bytesMax, isolation, no session.
   let at = body.writeInt32BE(-1, 1)
   at = body.writeInt32BE(request.waitMs, at)
