@@ -41,10 +41,9 @@ export function isKeyed(arranged: ArrangedNode): boolean {
   return arranged.node.kind === 'keyBy' || (arranged.node.kind === 'merge' && arranged.inputs.every(isKeyed))
 }
 
-/** The keyed operators that a `keyBy` feeds, through merges of keyed streams, in topological order. */
+/** The keyed operators that a `keyBy` feeds, through merges of keyed streams. */
 export function consumersOf(keyed: ArrangedNode): readonly ArrangedNode[] {
-  const consumers = keyed.outputs.flatMap((output) => (isKeyed(output) ? consumersOf(output) : [output]))
-  return consumers.sort((a, b) => a.index - b.index)
+  return keyed.outputs.flatMap((output) => (isKeyed(output) ? consumersOf(output) : [output]))
 }
 
 function topologicalOrder(graph: Graph): GraphNode[] {

@@ -4,7 +4,7 @@ import {
   deadLetter,
   json,
   nullable,
-  type PawlError,
+  PawlError,
   type PipelineOptions,
   pipeline,
   type RejectedRecord,
@@ -121,6 +121,17 @@ test('a key is decoded only when somebody needs it', () => {
     { source: 'orders', batch: batchOf([{ key: null, value: '{"price":1}' }]) },
   ])
   expect(counts).toMatchObject({ out: { out: 1 }, rejected: 0 })
+})
+
+test('a key that several need is decoded once', () => {
+  let decoded = 0
+  const counting = { ...text(), decode: () => `${decoded++}` }
+  const source = pipeline('p').from(topic('orders', { key: counting, value: text() }))
+  const sink = topic('o', { key: text(), value: text() })
+  const { rows } = runner(compile(source.to('one', sink).to('two', sink))).epoch([
+    { source: 'orders', batch: batchOf([{ key: 'k', value: 'v' }]) },
+  ])
+  expect([rows.one[0].key, rows.two[0].key, decoded]).toEqual(['0', '0', 1])
 })
 
 test('under onError: skip the others go on, and what was skipped is kept', () => {
@@ -247,9 +258,32 @@ test('a timestamp that is no number rejects the record and moves no watermark', 
   expect(eventTimes).toEqual([{ source: 'lines', partition: 0, maxTimestampMs: 5 }])
 })
 
+test('what is not the fault of a row passes through the sink, and through the dead-letter sink', () => {
+  const full = new PawlError('DISK_FULL', 'no space')
+  const compiled = orders(deadLetter('dead', dead))
+  const epoch = (failing: Record<string, Error>) => () =>
+    runner(compiled).epoch([{ source: 'orders', batch }], { failing })
+  expect(epoch({ out: full })).toThrow(full)
+  expect(epoch({ dead: full })).toThrow(full)
+  expect(epoch({ dead: new Error('no') })).toThrow(
+    expect.objectContaining({ code: 'ENCODE_FAILED', details: expect.objectContaining({ operator: 'dead' }) }),
+  )
+})
+
+test('a row that is too large for its sink is rejected as such', () => {
+  const failing = { out: new PawlError('RECORD_TOO_LARGE', '9 bytes') }
+  expect(() => runner(orders('fail')).epoch([{ source: 'orders', batch }], { failing })).toThrow(
+    expect.objectContaining({ code: 'RECORD_TOO_LARGE', details: expect.objectContaining({ operator: 'out' }) }),
+  )
+})
+
 test('a convicted record is rejected instead of processed', () => {
   const compiled = orders('skip')
-  const convicted = [{ source: 'orders', partition: 3, offset: '9007199254740993' }]
+  const convicted = [
+    { source: 'orders', partition: 3, offset: '9007199254740993' },
+    { source: 'others', partition: 3, offset: '9007199254740998' },
+    { source: 'orders', partition: 2, offset: '9007199254740998' },
+  ]
   const { rows, rejected } = runner(compiled).epoch([{ source: 'orders', batch }], { convicted })
   expect(rows.out.map(({ key }) => key)).toEqual(['f'])
   expect(rejected[0]).toMatchObject({ offset: '9007199254740993', operator: 'orders', error: { name: 'Convicted' } })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compile, json, type PipelineOptions, pipeline, text, topic } from '../../lib/index.ts'
+import type { OperatorState } from '../../lib/state/operator-state.ts'
 import { batchOf, linesOf, type Row, runner, type TestRecord } from './support.ts'
 
 const lines = topic('lines', { value: text() })
@@ -252,6 +253,44 @@ test('a stream of an earlier stage may merge with one of a later stage', () => {
     )
     expect(rows.all).toHaveLength(5)
   }
+})
+
+test('rows of operators of two stages reach one sink in the same order, fused or not', () => {
+  const words = pipeline('p').from(lines)
+  const late = words
+    .keyBy((word) => word)
+    .count('first')
+    .keyBy((count) => count)
+    .count('second')
+    .withKey((_count, { key }) => `second-${key}`)
+  const early = words
+    .keyBy((word) => word)
+    .count('other')
+    .withKey((_count, { key }) => `other-${key}`)
+  const compiled = compile(late.merge(early).to('out', out))
+  const inputs = [{ source: 'lines', batch: linesOf(['a', 'b', 'a']) }]
+  const rows = [false, true].map((unfused) => pairs(runner(compiled).epoch(inputs, { unfused }).rows.out))
+  expect(rows[0]).toEqual([
+    ['other-a', 2],
+    ['other-b', 1],
+    ['second-2', 1],
+    ['second-1', 1],
+  ])
+  expect(rows[1]).toEqual(rows[0])
+})
+
+test('state tables out of order are noticed, not used', () => {
+  const compiled = sums('epoch', { shards: 2 })
+  const states = [64, 0].map((from) => compiled.state('sums', [from, from + 64], null, []))
+  const writer = { add: () => {}, bufferedBytes: 0, flush: async () => {}, seal: async () => [] }
+  const program = (states: readonly OperatorState[]) => () =>
+    compiled.program({
+      ...{ stage: 'fused', shards: 2, shard: 0, processingTimeMs: 0, watermarkMs: null, convicted: [] },
+      ...{ writers: { out: writer }, states },
+    })
+  expect(program(states)).toThrow(/out of order/)
+  expect(program(states.slice(1))).toThrow(/1 state tables for 2 shards/)
+  expect(program([...states].reverse())).not.toThrow()
 })
 
 test('results are the same when the state is read back from its snapshots between epochs', () => {

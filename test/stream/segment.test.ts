@@ -31,7 +31,8 @@ function written(records: readonly Written[]): Buffer {
     if (source !== null) {
       context.origin = origins[source]
       context.partition = partition
-      context.baseOffset = offset
+      context.baseOffset = offset - (offset % 3n)
+      context.offsetDelta = Number(offset % 3n)
     }
     writer.add(context, node, value)
   }
@@ -69,8 +70,8 @@ const record: fc.Arbitrary<Written> = fc
     value: fc.oneof(plain, special),
     timestampMs: fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true })),
     source: fc.constantFrom(0, 1, null),
-    partition: fc.nat(70_000),
-    offset: fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }),
+    partition: fc.oneof(fc.nat(1), fc.nat(70_000)),
+    offset: fc.oneof(fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.bigInt({ min: 0n, max: 5n })),
   })
   .map((one) => (one.source === null ? { ...one, partition: -1, offset: -1n } : { ...one }))
 
@@ -94,9 +95,13 @@ describe('a shuffle segment', () => {
     const context = new TaskContext(0)
     context.key = 'k'
     writer.add(context, 0, 'before')
-    expect(() => writer.add(context, 0, { call: () => 1 })).toThrow('a function')
-    writer.add(context, 0, 'after')
-    expect(read(Buffer.concat(writer.take()!)).map(({ value }) => value)).toEqual(['before', 'after'])
+    context.timestampMs = 7
+    expect(() => writer.add(context, 1, { call: () => 1 })).toThrow('a function')
+    writer.add(context, 1, 'after')
+    expect(read(Buffer.concat(writer.take()!))).toMatchObject([
+      { node: 0, value: 'before', timestampMs: 0 },
+      { node: 1, value: 'after', timestampMs: 7 },
+    ])
     expect(writer.take()).toBeNull()
   })
 
@@ -114,6 +119,21 @@ describe('a shuffle segment', () => {
     expect(() => read(Buffer.concat([Buffer.from('PWSG\x02'), good.subarray(5)]))).toThrow(/version 2/)
     expect(() => read(Buffer.alloc(20))).toThrow(/PWSG/)
   })
+})
+
+test('offsets stay right when a log reuses the object of its last batch', () => {
+  const writer = new SegmentWriter()
+  const context = new TaskContext(0)
+  const batch = { ...linesOf(['a']), baseOffset: 100n }
+  context.origin = origins[0]
+  context.partition = 0
+  for (const baseOffset of [100n, 200n]) {
+    context.batch = Object.assign(batch, { baseOffset })
+    context.batches++
+    context.key = 'k'
+    writer.add(context, 0, 'v')
+  }
+  expect(read(Buffer.concat(writer.take()!)).map(({ offset }) => offset)).toEqual([100n, 200n])
 })
 
 test('an error behind a shuffle still names the record of its source', () => {

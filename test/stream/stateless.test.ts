@@ -43,6 +43,19 @@ test('a key that one branch sets is not seen by another', () => {
   ])
 })
 
+test('nor is a key that a branch behind a keyed operator sets', () => {
+  const counts = pipeline('p')
+    .from(lines)
+    .keyBy((line) => line)
+    .count('c')
+  const branches = counts
+    .withKey((count) => `count-${count}`)
+    .to('first', out)
+    .also(counts.to('second', out))
+  const { rows } = runner(compile(branches)).epoch([{ source: 'lines', batch: batchOf([{ value: 'v' }]) }])
+  expect([rows.first[0].key, rows.second[0].key]).toEqual(['count-1', 'v'])
+})
+
 test('filter drops, flatMap takes any iterable, merge takes both sides', () => {
   const source = pipeline('p').from(lines)
   const letters = source.flatMap((line) => new Set(line))

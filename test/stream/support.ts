@@ -79,6 +79,8 @@ export interface EpochOptions {
   readonly newWatermarkMs?: number | null
   readonly convicted?: readonly SourceOffset[]
   readonly processingTimeMs?: number
+  /** What the writers of these sinks throw. */
+  readonly failing?: Readonly<Record<string, Error>>
 }
 
 export interface EpochOutcome {
@@ -189,7 +191,9 @@ function programOf(
   shards: number,
   options: EpochOptions,
 ): Program {
-  const writers = Object.fromEntries(compiled.sinksOf(stage).map((id) => [id, keepingWriter(compiled, id, rows)]))
+  const writers = Object.fromEntries(
+    compiled.sinksOf(stage).map((id) => [id, keepingWriter(compiled, id, rows, options.failing?.[id])]),
+  )
   return compiled.program({
     stage,
     shards,
@@ -203,11 +207,12 @@ function programOf(
 }
 
 /** Keeps rows as the serdes give them back; throws what a serde throws. */
-function keepingWriter(compiled: Compiled, id: string, rows: Rows): StageWriter {
+function keepingWriter(compiled: Compiled, id: string, rows: Rows, failing: Error | undefined): StageWriter {
   const spec = compiled.sinks[id]
   rows[id] ??= []
   return {
     add: (key, value, timestampMs) => {
+      if (failing) throw failing
       if (spec.kind === 'topic') {
         spec.key.encode(key)
         spec.value.encode(value)

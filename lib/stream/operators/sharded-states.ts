@@ -4,7 +4,7 @@
  * A fused task owns all shards, any other owns one; with one table nothing is hashed.
  */
 import { assert } from '../../model/assert.ts'
-import { type Key, shardOf } from '../../state/key-groups.ts'
+import { type Key, shardOf, shardRange } from '../../state/key-groups.ts'
 import type { OperatorState } from '../../state/operator-state.ts'
 
 /** State tables by key. */
@@ -12,10 +12,17 @@ export class ShardedStates<S extends OperatorState> {
   readonly tables: readonly S[]
   readonly #keyGroups: number
 
-  /** `states` are those of one operator, in shard order. */
+  /** `states` are those of one operator, in shard order; of one shard, or of all. */
   constructor(operator: string, states: readonly S[], keyGroups: number, owned: number) {
     assert(states.length === owned, `${operator} has ${states.length} state tables for ${owned} shards`)
-    this.tables = [...states].sort((a, b) => a.keyGroups[0] - b.keyGroups[0])
+    for (const [
+      shard,
+      {
+        keyGroups: [from],
+      },
+    ] of states.entries())
+      assert(owned === 1 || from === shardRange(shard, owned, keyGroups)[0], `${operator} has its state out of order`)
+    this.tables = states
     this.#keyGroups = keyGroups
   }
 
