@@ -121,6 +121,12 @@ describe('a shuffle segment', () => {
   })
 })
 
+test('offsets may go back', () => {
+  const one = { node: 0, key: 'k', value: 'v', timestampMs: 0, source: 0, partition: 0 }
+  const records = [5n, 3n, 4n].map((offset) => ({ ...one, offset }))
+  expect(read(written(records))).toEqual(records)
+})
+
 test('offsets stay right when a log reuses the object of its last batch', () => {
   const writer = new SegmentWriter()
   const context = new TaskContext(0)
