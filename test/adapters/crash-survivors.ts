@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { fileStore } from '../../lib/adapters/file/store.ts'
 import { sqliteLedger } from '../../lib/adapters/sqlite/ledger.ts'
+import type { Ledger } from '../../lib/ports/ledger.ts'
 import type { Store } from '../../lib/ports/store.ts'
 import type { Child } from '../support/child.ts'
 import { crashObject } from './crash-object.ts'
@@ -42,9 +43,10 @@ export async function checkSurvivors(
   before: Survived,
 ): Promise<Survived> {
   const store = fileStore(join(directory, 'store'))
-  const objects = await checkObjects(store, lines, `round/${round}/`)
-  await store.close()
-  return { objects: before.objects + objects, ...(await checkLedger(directory, lines, before)) }
+  const objects = await checkObjects(store, lines, `round/${round}/`).finally(() => store.close())
+  const ledger = sqliteLedger(join(directory, 'ledger.db'))
+  const numbers = await checkLedger(ledger, lines, before).finally(() => ledger.close())
+  return { objects: before.objects + objects, ...numbers }
 }
 
 async function checkObjects(store: Store, lines: readonly string[], prefix: string): Promise<number> {
@@ -63,10 +65,9 @@ async function checkObjects(store: Store, lines: readonly string[], prefix: stri
   return listed.size
 }
 
-async function checkLedger(directory: string, lines: readonly string[], before: Survived) {
+async function checkLedger(ledger: Ledger, lines: readonly string[], before: Survived) {
   const printed = (word: string, least: number) =>
     Math.max(least, ...lines.filter((line) => line.startsWith(word)).map((line) => Number(line.split(' ')[1])))
-  const ledger = sqliteLedger(join(directory, 'ledger.db'))
   const { revision } = (await ledger.read('p'))!
   const wakes = await ledger.wakes('p')
   // Beyond what was printed, at most the one write may be there that had not returned yet.
@@ -75,7 +76,6 @@ async function checkLedger(directory: string, lines: readonly string[], before: 
   expect([wakesMin, wakesMin + 1]).toContain(wakes)
   const epochs = (await ledger.histories('p', 0, revision + 10)).map(({ epoch }) => epoch)
   expect(epochs).toEqual(Array.from({ length: revision + 1 }, (_, epoch) => epoch))
-  await ledger.close()
   return { revision, wakes }
 }
 

@@ -36,14 +36,17 @@ test(`loses nothing that returned when the power is cut, ${cuts} times`, { timeo
     let survived = nothing
     for (let round = 0; round < cuts; round++) {
       const child = startChild(writer, [disk.path, `${round}`])
-      await writing(child, 20)
-      await sleep(Math.random() * 60)
-      child.kill('SIGSTOP')
-      // What it printed before it stopped may still be on its way to us.
-      await sleep(20)
-      survived = await disk.afterPowerCut((path) => checkSurvivors(path, round, [...child.lines], survived))
-      child.kill('SIGKILL')
-      await child.ended
+      try {
+        await writing(child, 20)
+        await sleep(Math.random() * 60)
+        child.kill('SIGSTOP')
+        // What it printed before it stopped may still be on its way to us.
+        await sleep(20)
+        survived = await disk.afterPowerCut((path) => checkSurvivors(path, round, [...child.lines], survived))
+      } finally {
+        child.kill('SIGKILL')
+        await child.ended
+      }
     }
     expect(survived.objects).toBeGreaterThan(cuts)
   } finally {

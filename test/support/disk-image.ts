@@ -19,6 +19,9 @@ export interface DiskImage {
 
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe' })
 
+/** Lazily, so that a test which failed with files open leaves no mount behind. */
+const unmountNow = (path: string) => run('umount', '-l', path)
+
 /** A mounted, empty ext4 of 64 MB, or the reason why there is none. */
 export function mountDiskImage(): DiskImage | string {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-image-'))
@@ -42,11 +45,11 @@ export function mountDiskImage(): DiskImage | string {
       try {
         return await check(restarted)
       } finally {
-        run('umount', restarted)
+        unmountNow(restarted)
       }
     },
     unmount() {
-      run('umount', path)
+      unmountNow(path)
       rmSync(directory, { recursive: true })
     },
   }

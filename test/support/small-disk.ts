@@ -25,7 +25,7 @@ export function mountSmallDisk(): SmallDisk | string {
   return {
     path,
     unmount() {
-      execFileSync('umount', [path], { stdio: 'pipe' })
+      execFileSync('umount', ['-l', path], { stdio: 'pipe' })
       rmdirSync(path)
     },
   }
