@@ -58,6 +58,20 @@ export async function send(
   await producer.disconnect()
 }
 
+/** Moves the start of a partition's log up to `offset`. */
+export async function deleteRecords(
+  broker: Pick<Broker, 'bootstrap'>,
+  topic: string,
+  partition: number,
+  offset: bigint,
+): Promise<void> {
+  await asAdmin(broker, async (admin) => {
+    // Loads the leaders, without which kafkajs cannot delete.
+    await admin.fetchTopicOffsets(topic)
+    await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: offset.toString() }] })
+  })
+}
+
 /** A producer with a transactional id of its own, connected; the caller disconnects it. */
 export async function transactionalProducer(broker: Pick<Broker, 'bootstrap'>): Promise<Producer> {
   const producer = kafkaClient(broker).producer({

@@ -20,6 +20,8 @@ import { type Certificates, securityProperties, writeCertificates } from './kafk
 const version = '4.4.0'
 const cache = fileURLToPath(new URL(`../../.cache/kafka-${version}`, import.meta.url))
 const script = fileURLToPath(new URL('kafka.sh', import.meta.url))
+/** Class path of the broker's jars, for Java programs beside it; there once a broker was started. */
+export const brokerClassPath = join(cache, 'libs', '*')
 const startMs = 60_000
 
 export interface BrokerOptions {
@@ -40,6 +42,8 @@ export interface Broker {
   /** Password of `alice`. */
   readonly password: string
   readonly certificates: Certificates | null
+  /** Where its data lies. */
+  readonly directory: string
   /** Orderly stop. */
   stop(): Promise<void>
   /** As a power cut would: SIGKILL. */
@@ -122,7 +126,7 @@ function foreignBroker(bootstrap: string): Broker {
   const refuse = async () => {
     throw new Error('the shared broker is not to be stopped: use startBroker')
   }
-  const none = { sasl: '', tls: '', password: '', certificates: null }
+  const none = { sasl: '', tls: '', password: '', certificates: null, directory: '' }
   return { bootstrap, ...none, stop: refuse, kill: refuse, restart: refuse, remove: refuse }
 }
 
@@ -146,6 +150,7 @@ async function launch(directory: string, options: BrokerOptions): Promise<Broker
     tls: `127.0.0.1:${ports[3]}`,
     password,
     certificates,
+    directory,
     stop: () => end(directory, 'SIGTERM'),
     kill: () => end(directory, 'SIGKILL'),
     restart: () => run(directory, ports),
@@ -204,6 +209,9 @@ function properties(
     'log.retention.check.interval.ms': 500,
     'log.cleaner.backoff.ms': 200,
     'log.segment.delete.delay.ms': 100,
+    // A broker that was killed may come back only when its session is over.
+    'broker.session.timeout.ms': 1500,
+    'broker.heartbeat.interval.ms': 300,
     'num.network.threads': 2,
     'num.io.threads': 4,
     ...(certificates ? securityProperties(certificates, password) : {}),
@@ -230,7 +238,7 @@ function javaArguments(directory: string, ...rest: string[]): string[] {
     `-Dlog4j2.configurationFile=file:${join(directory, 'log4j2.properties')}`,
     `-Dkafka.logfile=${join(directory, 'server.log')}`,
     '-cp',
-    join(cache, 'libs', '*'),
+    brokerClassPath,
     ...rest,
   ]
 }

@@ -144,11 +144,16 @@ export class KafkaConnection implements KafkaLink {
       connectionTimeoutMs: connectTimeoutMs,
       requestTimeoutMs,
     })
+    // kafkajs bounds the time to connect, but not what follows.
+    const late = () => channel.connection.rejectRequests(new Error(`no answer within ${2 * connectTimeoutMs} ms`))
+    const timer = setTimeout(late, 2 * connectTimeoutMs)
     try {
       await channel.open()
     } catch (error) {
       await discard(channel)
       throw connectFailed(address, error)
+    } finally {
+      clearTimeout(timer)
     }
     const versions = { Fetch: [fetchKey, 13], Metadata: [3, 10] } as const
     for (const [name, [key, version]] of Object.entries(versions)) {
