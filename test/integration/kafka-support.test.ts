@@ -1,6 +1,6 @@
 import { Kafka, logLevel } from 'kafkajs'
 import { expect } from 'vitest'
-import { kafkaTest, startBroker } from '../support/kafka.ts'
+import { kafkaTest, missingTool, startBroker } from '../support/kafka.ts'
 
 kafkaTest('the shared broker answers', async ({ broker }) => {
   const admin = new Kafka({ brokers: [broker.bootstrap], logLevel: logLevel.NOTHING }).admin()
@@ -9,7 +9,9 @@ kafkaTest('the shared broker answers', async ({ broker }) => {
   await admin.disconnect()
 })
 
-kafkaTest('a broker of its own comes back with its data after a kill', async ({ broker: _ }) => {
+kafkaTest('a broker of its own comes back with its data after a kill', async ({ skip }) => {
+  const missing = missingTool()
+  if (missing !== null) skip(missing)
   const broker = await startBroker({ secure: true })
   try {
     const admin = new Kafka({ brokers: [broker.bootstrap], logLevel: logLevel.NOTHING }).admin()
