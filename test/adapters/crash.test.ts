@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { fileStore } from '../../lib/adapters/file/store.ts'
+import { collected } from '../../lib/testing/contracts/contract.ts'
 import { startChild } from '../support/child.ts'
 import { mountDiskImage } from '../support/disk-image.ts'
 import { checkSurvivors, leftovers, type Survived, writing } from './crash-survivors.ts'
@@ -50,6 +52,32 @@ test(`loses nothing that returned when the power is cut, ${cuts} times`, { timeo
     }
     expect(survived.objects).toBeGreaterThan(cuts)
   } finally {
+    disk.unmount()
+  }
+})
+
+async function* listing(path: string) {
+  const store = fileStore(path)
+  yield* store.list('a/')
+  await store.close()
+}
+
+test('keeps what is created in a directory that others removed and made again, when the power is cut', async (context) => {
+  const disk = mountDiskImage()
+  if (typeof disk === 'string') return context.skip(disk)
+  const [one, other] = [fileStore(disk.path), fileStore(disk.path)]
+  try {
+    for (let round = 0; round < 5; round++) {
+      await one.create('a/b/before', [])
+      await other.delete(['a/b/before'])
+      await other.create('a/b/kept', [])
+      await one.create(`a/b/${round}`, [Buffer.from('x')])
+      const survivors = await disk.afterPowerCut(async (path) => collected(listing(path)))
+      expect(survivors.map(({ name }) => name)).toEqual([`a/b/${round}`, 'a/b/kept'])
+      await other.delete([`a/b/${round}`, 'a/b/kept'])
+    }
+  } finally {
+    await Promise.all([one.close(), other.close()])
     disk.unmount()
   }
 })

@@ -25,7 +25,7 @@ const unmountNow = (path: string) => run('umount', '-l', path)
 /** A mounted, empty ext4 of 64 MB, or the reason why there is none. */
 export function mountDiskImage(): DiskImage | string {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-image-'))
-  const [image, copy] = [join(directory, 'image'), join(directory, 'copy')]
+  const image = join(directory, 'image')
   const [path, restarted] = [join(directory, 'mounted'), join(directory, 'restarted')]
   mkdirSync(path)
   mkdirSync(restarted)
@@ -37,15 +37,19 @@ export function mountDiskImage(): DiskImage | string {
     rmSync(directory, { recursive: true })
     return `mount of an ext4 image failed (${(error as Error).message.trim()}); power cuts were not tested`
   }
+  let cuts = 0
   return {
     path,
     async afterPowerCut(check) {
+      // A name of its own: a copy that is still mounted somewhere would be mounted again as it was.
+      const copy = join(directory, `copy-${cuts++}`)
       copyFileSync(image, copy)
       run('mount', '-o', 'loop', copy, restarted)
       try {
         return await check(restarted)
       } finally {
         unmountNow(restarted)
+        rmSync(copy)
       }
     },
     unmount() {

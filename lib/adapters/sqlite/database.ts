@@ -88,7 +88,7 @@ function checkKind(database: DatabaseSync, file: string): boolean {
 
 function checkPages(database: DatabaseSync, file: string): void {
   if (statSync(file).size > checkedBytesMax) return
-  const answer = pragma(database, 'quick_check(1)')
+  const answer = pragma(database, 'integrity_check(1)')
   if (answer !== 'ok') throw new PawlError('LEDGER_DAMAGED', `${file}: ${answer}`, { file })
 }
 

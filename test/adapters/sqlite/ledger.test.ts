@@ -145,9 +145,22 @@ test('bad input: a damaged ledger file is refused or reads as it was, never othe
       }
       for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
     }),
-    { numRuns: 400 },
+    { numRuns: 600 },
   )
   expect(refused).toBeGreaterThan(10)
+})
+
+test('bad input: makes no new head where a history says that there was one, and goes on with other pipelines', async () => {
+  await writtenLedger(2)
+  const database = new DatabaseSync(file)
+  database.exec('DELETE FROM heads')
+  database.close()
+  const ledger = sqliteLedger(file)
+  expect(await ledger.read('p')).toBe(null)
+  await expect(ledger.create(sampleHead('p', 0), sampleItem(0))).rejects.toMatchObject({ code: 'LEDGER_DAMAGED' })
+  expect(await ledger.read('p')).toBe(null)
+  expect(await ledger.create(sampleHead('q', 0), sampleItem(0))).toBe('created')
+  await ledger.close()
 })
 
 test('refuses to go on after it was closed', async () => {
