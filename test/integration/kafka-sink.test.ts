@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { afterEach, expect } from 'vitest'
 import type { KafkaConnection } from '../../lib/adapters/kafka/connection.ts'
 import { controlTopic } from '../../lib/adapters/kafka/names.ts'
@@ -6,6 +7,7 @@ import type { TopicSpec } from '../../lib/ports/spec.ts'
 import { kafkaTest as test } from '../support/kafka.ts'
 import { connectPlain, markerOf, seen, seenValues, sinkRig, topicSpec } from '../support/kafka-sink.ts'
 import { freshTopic, kafkaClient } from '../support/kafka-topics.ts'
+import { canWitness, javaPartitions, javaRead } from '../support/witness.ts'
 
 type AnySpec = TopicSpec<unknown, unknown>
 const open: KafkaConnection[] = []
@@ -321,3 +323,26 @@ test('a large epoch of many batches and objects arrives whole and in order', asy
     last.set(key, number)
   }
 })
+
+test.skipIf(!canWitness())(
+  'the Java client sees the same rows, and would have put them in the same partitions',
+  async ({ broker }) => {
+    const link = connect(broker)
+    const topic = await freshTopic(broker, 7)
+    const rig = await sinkRig(
+      link,
+      topicSpec(topic, { key: bytes() as AnySpec['key'], value: nullable(text()) as AnySpec['value'], lanes: 2 }),
+    )
+    await rig.base()
+    const rows = fc
+      .sample(fc.uint8Array({ maxLength: 40 }), 500)
+      .map((key, i): [Uint8Array, string | null] => [key, i % 9 ? `v${i}` : null])
+    const committables = await rig.stage(1, rows)
+    await rig.promote(committables[0])
+    for (const committable of committables) await rig.promote(committable)
+    const places = javaPartitions(rows.map(([key]) => [key, 7]))
+    const expected = rows.map(([key, value], i) => ({ partition: places[i], key: Buffer.from(key).toString(), value }))
+    const order = (records: readonly object[]) => records.map((record) => JSON.stringify(record)).sort()
+    expect(order(javaRead(broker.bootstrap, topic))).toEqual(order(expected))
+  },
+)

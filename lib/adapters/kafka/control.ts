@@ -82,21 +82,21 @@ export function markerBatch(options: ControlOptions, lane: number, id: string, m
 }
 
 /**
- * The marker of a lane, null when there is none (or no topic, or a tombstone in its place). Throws
- * `SINK_UNAVAILABLE` when an open transaction keeps the end of the partition from being stable.
+ * The marker of a lane, null when there is none (or no topic, or a tombstone in its place); `'unstable'` when an
+ * open transaction has kept the end of the partition from being read for as long as `patienceMs`.
  */
 export async function readMarker(
   link: KafkaLink,
   options: ControlOptions,
   lane: number,
   id: string,
-): Promise<Marker | null> {
+): Promise<Marker | null | 'unstable'> {
   const layout = await present(link, options.topic)
   const leader = layout?.leaders[lane]
   if (leader === undefined) return null
   const partition = new ControlPartition(link, options, lane, leader)
   const [end, start] = await Promise.all([partition.offset('high-watermark'), partition.offset('earliest')])
-  await partition.stable(end)
+  if (!(await partition.stable(end))) return 'unstable'
   for (let to = end, span = firstSpan; to > start; span *= 16n) {
     const from = span < to - start ? to - span : start
     const value = await partition.lastValue(id, from, to)
@@ -146,13 +146,11 @@ class ControlPartition {
     return (await this.#ask(listOffset(this.#options.topic, this.#partition, kind))).offset
   }
 
-  /** Returns once the last stable offset has reached `end`. */
-  async stable(end: bigint): Promise<void> {
-    for (const patient = patience(this.#options.patienceMs); (await this.offset('last-stable')) < end; ) {
-      if (await patient.wait()) continue
-      const place = `${this.#options.topic}/${this.#partition}`
-      throw new PawlError('SINK_UNAVAILABLE', `an open transaction keeps ${place} from being read up to ${end}`)
-    }
+  /** True once the last stable offset has reached `end`, false when patience ends before. */
+  async stable(end: bigint): Promise<boolean> {
+    for (const patient = patience(this.#options.patienceMs); (await this.offset('last-stable')) < end; )
+      if (!(await patient.wait())) return false
+    return true
   }
 
   /** The value of the last committed record of `key` in `[from, to)`; undefined when there is none. */

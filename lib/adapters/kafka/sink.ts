@@ -26,6 +26,8 @@ import { findCoordinator } from './transaction-requests.ts'
 /** Kafka's default; brokers allow 15 minutes unless they are told otherwise. */
 export const transactionTimeoutMsDefault = 60_000
 const patienceMsDefault = 30_000
+/** After a take-over only replication can lag, so that a partition still unstable then is taken for hung. */
+const graceMs = 500
 /** What one lane certainly does in a second, on a modest network; for the limits. */
 const laneBytesPerSecond = 10_000_000
 const laneRowsPerSecond = 100_000
@@ -51,6 +53,12 @@ export async function openKafkaSink(link: KafkaLink, options: KafkaSinkOptions):
   const timeoutMs = options.transactionTimeoutMs ?? transactionTimeoutMsDefault
   await checkTimeout(link, transactionalId(options.identity, 0), timeoutMs)
   return new KafkaSink(link, options, timeoutMs)
+}
+
+/** A lane in our hands, and the marker found in it. */
+interface Taken {
+  readonly transaction: Transaction
+  readonly found: Marker | null
 }
 
 class KafkaSink implements Sink {
@@ -83,8 +91,7 @@ class KafkaSink implements Sink {
 
   async base(lane: number, marker: Marker): Promise<Marker> {
     await ensureControl(this.#link, this.#control, lane)
-    const transaction = await this.#takeOver(lane)
-    const found = await this.#read(lane)
+    const { transaction, found } = await this.#takeOver(lane, [])
     if (found !== null) return found
     const layouts = await this.#link.topics([this.#control.topic])
     await this.#write(transaction, lane, marker, [], layouts)
@@ -94,28 +101,57 @@ class KafkaSink implements Sink {
   async promote(committable: Committable, permit: CommitPermit): Promise<PromoteResult> {
     const { lane, parts, prev, epoch } = committable
     assert(permit.epoch === epoch, `the permit for epoch ${permit.epoch} does not promote epoch ${epoch}`)
-    const transaction = await this.#takeOver(lane)
-    const found = await this.#read(lane)
+    const topics = stagedTopics(parts).map(({ topic }) => topic)
+    const { transaction, found } = await this.#takeOver(lane, topics)
     if (!sameMarker(found, prev)) return { result: 'refused', found }
-    const staged = stagedTopics(parts)
-    const layouts = await this.#link.topics([this.#control.topic, ...staged.map(({ topic }) => topic)])
+    const layouts = await this.#link.topics([this.#control.topic, ...topics])
     const marker = { incarnation: permit.incarnation, epoch, hash: permit.manifest.sha256 }
     await this.#write(transaction, lane, marker, parts, layouts)
     return { result: 'promoted' }
   }
 
-  marker(lane: number): Promise<Marker | null> {
-    return this.#read(lane)
+  async marker(lane: number): Promise<Marker | null> {
+    return this.#stable(await this.#read(lane, this.#control), lane)
   }
 
   async close(): Promise<void> {}
 
-  #takeOver(lane: number): Promise<Transaction> {
+  /** Takes the lane's id over, then reads its marker. `topics`: where else the lane may have written. */
+  async #takeOver(lane: number, topics: readonly string[]): Promise<Taken> {
+    const transaction = await this.#begin(lane)
+    const { before } = transaction
+    const found = await this.#read(lane, before === null ? this.#control : { ...this.#control, patienceMs: graceMs })
+    if (found !== 'unstable') return { transaction, found }
+    if (before === null) return { transaction, found: this.#stable(found, lane) }
+    await this.#mend(transaction, lane, topics)
+    const again = await this.#begin(lane)
+    return { transaction: again, found: this.#stable(await this.#read(lane, this.#control), lane) }
+  }
+
+  /**
+   * Ends what the coordinator ended without telling all partitions (a broker that restarts in that moment takes
+   * partitions for deleted whose metadata it has not read yet; they would stay unreadable for ever). A transaction
+   * of the same producer over those partitions, ended the same way, ends the hung one with it.
+   */
+  async #mend(transaction: Transaction, lane: number, topics: readonly string[]): Promise<void> {
+    const layouts = await this.#link.topics([...new Set([...this.#topics, ...topics])])
+    const targets = [...layouts].map(([topic, { leaders }]) => ({ topic, partitions: [...leaders.keys()] }))
+    await transaction.addPartitions([...targets, { topic: this.#control.topic, partitions: [lane] }])
+    await (transaction.before === 'committed' ? transaction.commit() : transaction.abort())
+  }
+
+  #begin(lane: number): Promise<Transaction> {
     return takeOver(this.#link, transactionalId(this.#options.identity, lane), this.#transaction)
   }
 
-  #read(lane: number): Promise<Marker | null> {
-    return readMarker(this.#link, this.#control, lane, transactionalId(this.#options.identity, lane))
+  #read(lane: number, control: ControlOptions): Promise<Marker | null | 'unstable'> {
+    return readMarker(this.#link, control, lane, transactionalId(this.#options.identity, lane))
+  }
+
+  #stable(found: Marker | null | 'unstable', lane: number): Marker | null {
+    if (found !== 'unstable') return found
+    const place = `${this.#control.topic}/${lane}`
+    throw new PawlError('SINK_UNAVAILABLE', `an open transaction keeps the end of ${place} from being read`)
   }
 
   /** Rows and marker, all or nothing. */

@@ -5,6 +5,7 @@
  * numbers and are judged by the caller. Version 2 of AddPartitionsToTxn and EndTxn tells PRODUCER_FENCED from
  * INVALID_PRODUCER_EPOCH. Format: https://kafka.apache.org/protocol#protocol_messages
  */
+import { flexibleLength, flexibleReader, flexibleString } from './flexible.ts'
 import { WireReader, type WireRequest, WireWriter } from './wire.ts'
 
 /** Who writes: as InitProducerId answered. */
@@ -43,6 +44,37 @@ export function findCoordinator(transactionalId: string): WireRequest<{
       const reader = new WireReader(answer)
       reader.int32()
       return { error: reader.int16(), message: reader.string(), node: reader.int32() }
+    },
+  }
+}
+
+/** What the coordinator remembers of an id: the state of its last transaction, by Kafka's name, and its producer. */
+export interface TransactionAnswer {
+  readonly error: number
+  readonly state: string
+  readonly producerId: bigint
+  readonly epoch: number
+}
+
+/** Asks the coordinator of one id; changes nothing. A flexible request, there is no other version. */
+export function describeTransaction(transactionalId: string): WireRequest<TransactionAnswer> {
+  return {
+    apiKey: 65,
+    apiVersion: 0,
+    apiName: 'DescribeTransactions',
+    body: [Buffer.of(0), flexibleLength(2), flexibleString(transactionalId), Buffer.of(0)],
+    decode: (answer) => {
+      const reader = flexibleReader(answer)
+      reader.tags()
+      reader.int32()
+      return reader.array((): TransactionAnswer => {
+        const error = reader.int16()
+        reader.string()
+        const state = reader.string() ?? ''
+        reader.int32()
+        reader.int64()
+        return { error, state, producerId: reader.int64(), epoch: reader.int16() }
+      })[0]
     },
   }
 }

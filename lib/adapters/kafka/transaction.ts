@@ -13,6 +13,7 @@ import { patience } from './patience.ts'
 import type { ReadyBatch } from './staged.ts'
 import {
   addPartitionsToTxn,
+  describeTransaction,
   endTxn,
   findCoordinator,
   initProducerId,
@@ -40,6 +41,11 @@ export interface TransactionOptions {
 export type Leaders = ReadonlyMap<string, readonly number[]>
 
 export interface Transaction {
+  /**
+   * How the last transaction of the id ended, as its coordinator decided; null when that is not known for certain
+   * (there was none, or somebody took the id over meanwhile).
+   */
+  readonly before: 'committed' | 'aborted' | null
   /** Opens the transaction on these partitions. */
   addPartitions(targets: readonly TopicPartitions[]): Promise<void>
   /** Names the producer in the batches, in place, and sends them; the order within a partition is kept. */
@@ -55,12 +61,10 @@ export interface Transaction {
  */
 export async function takeOver(link: KafkaLink, id: string, options: TransactionOptions): Promise<Transaction> {
   const ask = coordinated(link, id, options.patienceMs)
-  const answer = await ask(initProducerId(id, options.timeoutMs))
-  if (answer.error !== kafkaCode.none)
-    throw kafkaError(answer.error, `take-over of ${id}`, null, { timeoutMs: options.timeoutMs })
-  const producer = { transactionalId: id, producerId: answer.producerId, epoch: answer.epoch }
+  const { before, producer } = await initialized(ask, id, options)
   const send = sender(link, producer, options.timeoutMs)
   return {
+    before,
     async addPartitions(targets) {
       const answers = await ask(addPartitionsToTxn(producer, targets), (partitions) =>
         Math.max(0, ...partitions.map(({ error }) => (isCoordinatorRetry(error) ? error : 0))),
@@ -77,6 +81,36 @@ export async function takeOver(link: KafkaLink, id: string, options: Transaction
 }
 
 const operationNotAttempted = 55
+const concurrentTransactions = 51
+
+/** Asks how the last transaction ended before each try, since taking over makes the coordinator forget it. */
+async function initialized(
+  ask: Coordinated,
+  id: string,
+  { timeoutMs, patienceMs }: TransactionOptions,
+): Promise<{ readonly before: Transaction['before']; readonly producer: Producer }> {
+  for (const patient = patience(patienceMs); ; ) {
+    const last = await ask(describeTransaction(id))
+    if (last.state.startsWith('Prepare')) {
+      if (await patient.wait()) continue
+      throw kafkaError(concurrentTransactions, `take-over of ${id}`)
+    }
+    const { error, producerId, epoch } = await ask(initProducerId(id, timeoutMs), (answer) =>
+      answer.error === concurrentTransactions ? kafkaCode.none : answer.error,
+    )
+    if (error === kafkaCode.none) {
+      const follows = last.error === kafkaCode.none && last.producerId === producerId && last.epoch + 1 === epoch
+      return { before: follows ? outcomeOf(last.state) : null, producer: { transactionalId: id, producerId, epoch } }
+    }
+    if (error !== concurrentTransactions || !(await patient.wait()))
+      throw kafkaError(error, `take-over of ${id}`, null, { timeoutMs })
+  }
+}
+
+function outcomeOf(state: string): Transaction['before'] {
+  if (state === 'CompleteCommit') return 'committed'
+  return state === 'CompleteAbort' ? 'aborted' : null
+}
 
 async function end(ask: Coordinated, producer: Producer, commit: boolean): Promise<void> {
   const what = `${commit ? 'commit' : 'abort'} of ${producer.transactionalId}`
@@ -107,8 +141,6 @@ function coordinated(link: KafkaLink, id: string, patienceMs: number): Coordinat
     }
   }
 }
-
-const concurrentTransactions = 51
 
 /** The sending half: sequences by partition, one ordered stream of requests to each broker. */
 function sender(link: KafkaLink, producer: Producer, timeoutMs: number): Transaction['send'] {

@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { KafkaConnection } from '../../lib/adapters/kafka/connection.ts'
+import { markerBatch } from '../../lib/adapters/kafka/control.ts'
+import { controlTopic } from '../../lib/adapters/kafka/names.ts'
+import { type ReadyBatch, stagedWindows } from '../../lib/adapters/kafka/staged.ts'
+import { takeOver } from '../../lib/adapters/kafka/transaction.ts'
+import { isPawlError } from '../../lib/model/errors.ts'
+import type { Committable } from '../../lib/model/manifest.ts'
+import type { PromoteResult } from '../../lib/ports/sink.ts'
+import { type Broker, missingTool, startBroker } from '../support/kafka.ts'
+import { connectPlain, idOf, markerOf, type SinkRig, seenValues, sinkRig, topicSpec } from '../support/kafka-sink.ts'
+import { freshTopic } from '../support/kafka-topics.ts'
+import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
+
+const missing = missingTool()
+const keys = { produce: 0, initProducerId: 22, addPartitions: 24, endTxn: 26 }
+/** So short that a test can outwait it. */
+const transactionTimeoutMs = 1500
+
+let broker: Broker
+let proxy: TcpProxy
+let link: KafkaConnection
+let topic: string
+let rig: SinkRig
+let epoch = 0
+
+beforeAll(async () => {
+  if (missing !== null) return
+  const target = { port: 0 }
+  proxy = await tcpProxy(target)
+  broker = await startBroker({
+    properties: {
+      'advertised.listeners': `PLAINTEXT://127.0.0.1:${proxy.port}`,
+      'transaction.abort.timed.out.transaction.cleanup.interval.ms': 200,
+      'transaction.partition.verification.enable': false,
+      // A killed broker may come back only when its session has ended.
+      'broker.session.timeout.ms': 1000,
+      'broker.heartbeat.interval.ms': 200,
+    },
+  })
+  target.port = Number(broker.bootstrap.split(':')[1])
+  topic = await freshTopic(broker, 2)
+  link = connectPlain(`127.0.0.1:${proxy.port}`)
+  rig = await sinkRig(link, topicSpec(topic), { transactionTimeoutMs, patienceMs: 5000 })
+  await rig.base()
+})
+afterAll(async () => {
+  await link?.close()
+  await proxy?.close()
+  await broker?.remove()
+})
+
+const rowsOf = (number: number): [string, string][] => Array.from({ length: 20 }, (_, i) => [`k${i}`, `${number}-${i}`])
+
+/** Stages the next epoch. */
+async function staged(): Promise<Committable> {
+  epoch++
+  return (await rig.stage(epoch, rowsOf(epoch)))[0]
+}
+
+/** Promotes until it is clear what became of it, for as long as the errors are such that one may. */
+async function settled(committable: Committable): Promise<PromoteResult> {
+  for (;;) {
+    try {
+      return await rig.promote(committable)
+    } catch (error) {
+      if (!isPawlError(error) || error.kind !== 'Retryable') throw error
+      await sleep(50)
+    }
+  }
+}
+
+async function expectAllOnce(): Promise<void> {
+  expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, epoch))
+  const expected = Array.from({ length: epoch }, (_, e) => rowsOf(e + 1).map(([, value]) => value)).flat()
+  expect(await seenValues(link, topic)).toEqual(expected.sort())
+}
+
+for (const [name, key] of Object.entries(keys)) {
+  for (const when of ['before', 'after'] as const) {
+    test.skipIf(missing)(`an epoch shows once when the connection is cut ${when} ${name}`, async () => {
+      const committable = await staged()
+      const cuts = proxy.cuts
+      proxy.cut(key, when)
+      await expect(rig.promote(committable)).rejects.toMatchObject({ code: 'UNKNOWN_RESULT', kind: 'Retryable' })
+      expect(proxy.cuts).toBe(cuts + 1)
+      const then = await settled(committable)
+      const landed = key === keys.endTxn && when === 'after'
+      expect(then.result).toBe(landed ? 'refused' : 'promoted')
+      await expectAllOnce()
+    })
+  }
+}
+
+test.skipIf(missing)(
+  'case 21: a broker gone for longer than the transaction timeout loses nothing of what is staged',
+  async () => {
+    const committable = await staged()
+    await broker.stop()
+    await sleep(2 * transactionTimeoutMs)
+    await expect(rig.promote(committable)).rejects.toMatchObject({ kind: 'Retryable' })
+    await broker.restart()
+    expect(await settled(committable)).toEqual({ result: 'promoted' })
+    await expectAllOnce()
+  },
+)
+
+test.skipIf(missing)(
+  'case 21: a promoter that dies in its transaction leaves nothing that the timeout could show or lose',
+  async () => {
+    const committable = await staged()
+    proxy.cut(keys.endTxn, 'before')
+    const dying = connectPlain(`127.0.0.1:${proxy.port}`)
+    const victim = await rig.twin(dying)
+    await expect(victim.promote(committable)).rejects.toMatchObject({ code: 'UNKNOWN_RESULT' })
+    await dying.close()
+    await sleep(2 * transactionTimeoutMs)
+    expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, epoch - 1))
+    expect(await settled(committable)).toEqual({ result: 'promoted' })
+    await expectAllOnce()
+  },
+)
+
+test.skipIf(missing)('an epoch shows once when the broker is killed in the middle of promotion', async () => {
+  for (const delayMs of [1, 4, 8, 15]) {
+    const committable = await staged()
+    const promoting = rig.promote(committable).catch((error: unknown) => error)
+    await sleep(delayMs)
+    await broker.kill()
+    const first = await promoting
+    if (first instanceof Error) expect(first).toMatchObject({ kind: 'Retryable' })
+    await broker.restart()
+    await settled(committable)
+    await expectAllOnce()
+  }
+})
+
+for (const end of ['commit', 'abort'] as const) {
+  test.skipIf(missing)(`mends a ${end} that the broker told to some partitions only`, async () => {
+    const committable = await staged()
+    const id = idOf(rig)
+    const control = { topic: controlTopic(rig.identity), lanes: 1, patienceMs: 5000 }
+    const transaction = await takeOver(link, id, { timeoutMs: transactionTimeoutMs, patienceMs: 5000 })
+    // This broker does not verify partitions, so those that are not added miss the end of the transaction.
+    await transaction.addPartitions([{ topic, partitions: [0] }])
+    const batches: ReadyBatch[] = [markerBatch(control, 0, id, markerOf(rig.incarnation, epoch))]
+    for await (const window of stagedWindows(rig.store, committable.parts)) batches.push(...window)
+    const layouts = await link.topics([topic, control.topic])
+    await transaction.send(batches, new Map([...layouts].map(([name, { leaders }]) => [name, leaders])))
+    await transaction[end]()
+    const result = await rig.promote(committable)
+    expect(result.result).toBe(end === 'commit' ? 'refused' : 'promoted')
+    await expectAllOnce()
+  })
+}
