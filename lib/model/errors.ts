@@ -125,6 +125,11 @@ export const errorRegistry = registered({
     'nothing: the next attempt is half as large',
   ],
   FENCED: ['Fenced', 'another run owns the pipeline', 'nothing: the other run goes on'],
+  FILE_CHANGED: [
+    'Corrupt',
+    'a visible file is not what its epoch committed',
+    'restore the file from a backup, or tell its readers',
+  ],
   FILE_FOREIGN: [
     'Corrupt',
     'a file that Pawl did not write has the name of an epoch',

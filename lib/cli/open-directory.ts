@@ -1,0 +1,84 @@
+/**
+ * Opens a pipeline directory for commands that look at what is there.
+ *
+ * Makes nothing: a directory without a ledger is `PIPELINE_NOT_FOUND`, so that a mistyped `--dir` does not leave an
+ * empty directory behind. Several processes may look while a pipeline runs.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileStore } from '../adapters/file/store.ts'
+import { sqliteLedger } from '../adapters/sqlite/ledger.ts'
+import { unseal } from '../epoch/seal.ts'
+import { isPawlError, PawlError } from '../model/errors.ts'
+import type { Head, ObjectRef } from '../model/head.ts'
+import type { Manifest } from '../model/manifest.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { Store } from '../ports/store.ts'
+import type { Options } from './parse-arguments.ts'
+
+/** The directory that is meant when none is named. */
+export const defaultDirectory = '.pawl'
+
+/** One pipeline of a directory, opened. */
+export interface OpenedPipeline {
+  readonly directory: string
+  readonly ledger: Ledger
+  readonly store: Store
+  readonly head: Head
+}
+
+/** The directory that the options name. */
+export function directoryOf(options: Options): string {
+  return options.text('dir') ?? defaultDirectory
+}
+
+/** Runs `look` on a pipeline of a directory and closes it. The id may be left out when there is only one. */
+export async function withPipeline<T>(
+  options: Options,
+  pipeline: string | undefined,
+  look: (opened: OpenedPipeline) => Promise<T>,
+): Promise<T> {
+  const directory = directoryOf(options)
+  const file = join(directory, 'ledger.db')
+  if (!existsSync(file))
+    throw new PawlError('PIPELINE_NOT_FOUND', `${directory} is no pipeline directory`, { directory })
+  const ledger = sqliteLedger(file)
+  try {
+    const head = await pick(ledger, directory, pipeline)
+    const store = fileStore(join(directory, 'store'))
+    try {
+      return await look({ directory, ledger, store, head })
+    } finally {
+      await store.close()
+    }
+  } finally {
+    await ledger.close()
+  }
+}
+
+async function pick(ledger: Ledger, directory: string, pipeline: string | undefined): Promise<Head> {
+  const known = await ledger.pipelines()
+  const wanted = pipeline ?? known[0]
+  if (wanted === undefined)
+    throw new PawlError('PIPELINE_NOT_FOUND', `${directory} holds no pipeline yet`, { directory })
+  if (pipeline === undefined && known.length > 1) {
+    throw new PawlError(
+      'COMMAND_INVALID',
+      `${directory} holds ${known.length} pipelines, name one of ${known.join(', ')}`,
+    )
+  }
+  const head = await ledger.read(wanted)
+  if (head !== null) return head
+  const others = known.length === 0 ? '' : `, it holds ${known.join(', ')}`
+  throw new PawlError('PIPELINE_NOT_FOUND', `${wanted} in ${directory}${others}`, { pipeline: wanted, directory })
+}
+
+/** A manifest that may have been collected, or damaged: null then. */
+export async function manifestIfReadable(store: Store, ref: ObjectRef): Promise<Manifest | null> {
+  try {
+    return await unseal<Manifest>(store, ref)
+  } catch (error) {
+    if (isPawlError(error) && (error.code === 'OBJECT_MISSING' || error.code === 'MANIFEST_DAMAGED')) return null
+    throw error
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * The progress of a run: a few lines that are drawn in place on a terminal, or one line an epoch in a pipe.
+ *
+ * Pure text; `print-live.ts` moves the cursor. Labels are cut to the terminal's width, so that no line wraps and the
+ * drawing stays in place.
+ */
+import type { ProgressEvent } from '../model/event.ts'
+import { lagOf, type RunView, rateOf } from './observe-run.ts'
+import { age, count, duration, time } from './print-values.ts'
+import { type Style, styled } from './write-output.ts'
+
+const labelWidth = 11
+const hues = {
+  starting: 'bold',
+  running: 'green',
+  retrying: 'yellow',
+  'standing by': 'yellow',
+  parked: 'red',
+  stopping: 'yellow',
+} as const
+
+/** The lines of the live view. */
+export function progressLines(view: RunView, style: Style, columns: number): string[] {
+  const { state, startedAtMs, generation } = view
+  const up = `up ${duration(style.nowMs - startedAtMs)}`
+  const held = generation === null ? up : `${up}, generation ${generation}`
+  const head = `${styled(style, 'bold', view.pipeline)}  ${styled(style, hues[state], state)}  ${styled(style, 'dim', held)}`
+  return [head, ...rowsOf(view, style).map(([label, text]) => row(style, columns, label, text))]
+}
+
+function row(style: Style, columns: number, label: string, text: string): string {
+  const room = Math.max(10, columns - labelWidth - 1)
+  const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text
+  return `${styled(style, 'dim', label.padEnd(labelWidth))}${cut}`
+}
+
+function rowsOf(view: RunView, style: Style): [string, string][] {
+  const { committed, counts, open } = view
+  const rows: [string, string][] = [
+    [
+      'epoch',
+      open === null
+        ? '-'
+        : `${count(style, open.epoch)}, ${count(style, open.span)} offsets, open for ${duration(style.nowMs - open.sinceMs)}`,
+    ],
+    [
+      'committed',
+      committed === null
+        ? '-'
+        : `${count(style, committed.epoch)}, ${age(style, committed.atMs)}, took ${duration(committed.tookMs)}`,
+    ],
+    ['promoted', view.promoted === null ? '-' : `${count(style, view.promoted)}${rowsText(counts.out, style)}`],
+    ['records', recordsText(view, style)],
+    ['watermark', committed === null ? '-' : watermarkText(committed.watermarkMs, style)],
+    ['lag', lagText(view, style)],
+  ]
+  if (view.last === null) return rows
+  const failures = view.failures === 0 ? '' : `${count(style, view.failures)}, `
+  return [...rows, ['failures', `${failures}${age(style, view.last.atMs)}: ${view.last.message}`]]
+}
+
+function rowsText(out: Readonly<Record<string, number>>, style: Style): string {
+  const parts = Object.entries(out).map(([sink, rows]) => `${sink} ${count(style, rows)}`)
+  return parts.length === 0 ? '' : `, rows: ${parts.join(', ')}`
+}
+
+function recordsText(view: RunView, style: Style): string {
+  const { counts } = view
+  const odd = [
+    ...(counts.late > 0 ? [`${count(style, counts.late)} late`] : []),
+    ...(counts.rejected > 0 ? [`${count(style, counts.rejected)} rejected`] : []),
+  ]
+  return [`${count(style, counts.in)} in`, `${count(style, rateOf(view, style.nowMs))}/s`, ...odd].join(', ')
+}
+
+function watermarkText(watermarkMs: number | null, style: Style): string {
+  if (watermarkMs === null) return '-'
+  const behindMs = style.nowMs - watermarkMs
+  return behindMs < 0 ? time(watermarkMs) : `${time(watermarkMs)}, ${duration(behindMs)} behind`
+}
+
+function lagText(view: RunView, style: Style): string {
+  const behind = view.lag.filter(({ records }) => records !== '0')
+  const parts = behind.map(({ source, partition, records }) => `${source}/${partition} ${count(style, records)}`)
+  return [count(style, lagOf(view)), ...(parts.length < 2 ? [] : [parts.join(', ')])].join('  ')
+}
+
+/** The line of an event, where it deserves one; `view` is the view after it. */
+export function eventLine(event: ProgressEvent, view: RunView): string | null {
+  switch (event.event) {
+    case 'created':
+      return `created ${event.pipeline}, incarnation ${event.incarnation}`
+    case 'taken-over':
+      return `generation ${event.generation} goes on from ${event.from}`
+    case 'finalized':
+      return epochLine(event.epoch, view)
+    case 'aborted':
+      return `epoch ${event.epoch} failed, attempt ${event.attempt.slice(0, 8)}: ${event.message}`
+    case 'parked':
+      return `parked (${event.kind}): ${event.message}`
+    case 'healed':
+      return `healed ${event.sink}/${event.lane}, which had lost output after epoch ${event.fromEpoch}, through epoch ${event.toEpoch}`
+    case 'offsets-unpublished':
+      return `group offsets of ${event.source} not published: ${event.message}`
+    case 'opened':
+    case 'committed':
+    case 'promoted':
+    case 'lag':
+    case 'left':
+      return null
+  }
+}
+
+/** Events that a terminal shows above the live view; epochs are in it. */
+export function isNotable(event: ProgressEvent): boolean {
+  return event.event !== 'finalized' && event.event !== 'taken-over'
+}
+
+function epochLine(epoch: number, view: RunView): string {
+  const { committed } = view
+  if (committed?.epoch !== epoch) return `epoch ${epoch} promoted, which another run had committed`
+  const { counts, watermarkMs, tookMs } = committed
+  const out = Object.entries(counts.out).map(([sink, rows]) => `${sink} ${rows}`)
+  const parts = [
+    `epoch ${epoch} promoted`,
+    `${counts.in} in`,
+    ...(out.length === 0 ? ['nothing out'] : out),
+    ...(counts.late > 0 ? [`${counts.late} late`] : []),
+    ...(counts.rejected > 0 ? [`${counts.rejected} rejected`] : []),
+    `took ${duration(tookMs)}`,
+    ...(watermarkMs === null ? [] : [`watermark ${time(watermarkMs)}`]),
+  ]
+  return parts.join(', ')
+}

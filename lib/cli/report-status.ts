@@ -1,0 +1,146 @@
+/**
+ * `pawl status`: who holds the pipeline, what is committed, how far behind it is, and why it waits.
+ *
+ * Lag is known for embedded logs alone, since no pipeline file and no broker are asked: a log belongs to a source
+ * when its topic id is the one that was read.
+ */
+import { openSegmentLog } from '../adapters/segments/log.ts'
+import { placeStatus } from '../adapters/system/liveness.ts'
+import { systemRandom } from '../adapters/system/random.ts'
+import type { Head } from '../model/head.ts'
+import type { Manifest } from '../model/manifest.ts'
+import type { Store } from '../ports/store.ts'
+import { manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
+import { type Call, type Command, directoryOption } from './parse-arguments.ts'
+import { age, count, duration, pairs, time } from './print-values.ts'
+import { exitCodes } from './report-error.ts'
+import { type Output, type Style, styled } from './write-output.ts'
+
+/** `pawl status [PIPELINE]`. */
+export const statusCommand: Command = {
+  name: 'status',
+  summary: 'say who holds the pipeline, its lag, and why it waits',
+  positionals: ['[PIPELINE]'],
+  options: directoryOption,
+  notes: ['exit code 3 when the pipeline is parked'],
+  examples: ['pawl status', 'pawl status word-count --dir /var/lib/pawl', 'pawl status --json | jq .lag'],
+  run: ({ options, positionals, output }: Call) =>
+    withPipeline(options, positionals[0], (opened) => report(opened, output)),
+}
+
+/** Records that one partition holds beyond the last committed epoch; the end is text. */
+interface PartitionLag {
+  readonly source: string
+  readonly partition: number
+  readonly records: string
+}
+
+async function report({ head, store }: OpenedPipeline, output: Output): Promise<number> {
+  const manifest = await manifestIfReadable(store, head.committed.manifest)
+  const lag = manifest === null ? null : await lagOf(store, manifest)
+  const holder = head.run.open ? placeStatus(head.run.place) : null
+  output.record({ ...headRecord(head), watermarkMs: manifest?.watermarkMs ?? null, holderStatus: holder, lag })
+  const style = output.style()
+  output.print([...headLines(head, style), ...lagLines(manifest, lag, style)])
+  return head.parked === null ? exitCodes.success : exitCodes.parked
+}
+
+function lagLines(manifest: Manifest | null, lag: readonly PartitionLag[] | null, style: Style): string[] {
+  const watermark = manifest && time(manifest.watermarkMs)
+  if (lag === null || lag.length === 0)
+    return pairs([
+      ['watermark', watermark ?? '-'],
+      ['lag', 'unknown: the logs are not embedded'],
+    ])
+  const total = lag.reduce((sum, { records }) => sum + BigInt(records), 0n)
+  const behind = lag.filter(({ records }) => records !== '0')
+  const parts = behind.map(({ source, partition, records }) => `${source}/${partition} ${count(style, records)}`)
+  return pairs([
+    ['watermark', watermark ?? '-'],
+    ['lag', [count(style, total), ...(parts.length === 0 ? [] : [`(${parts.join(', ')})`])].join(' ')],
+  ])
+}
+
+async function lagOf(store: Store, { progress }: Manifest): Promise<PartitionLag[]> {
+  const ends = new Map<string, bigint>()
+  for (const topic of await embeddedTopics(store)) {
+    const { topicId, partitions } = await (await openSegmentLog(store, topic, systemRandom())).bounds()
+    for (const { partition, end } of partitions) ends.set(`${topicId}/${partition}`, end)
+  }
+  return progress.flatMap(({ source, partition, topicId, end }) => {
+    const logEnd = ends.get(`${topicId}/${partition}`)
+    return logEnd === undefined ? [] : [{ source, partition, records: (logEnd - BigInt(end)).toString() }]
+  })
+}
+
+/** Names of the logs in a store. */
+export async function embeddedTopics(store: Store): Promise<string[]> {
+  const topics: string[] = []
+  for await (const { name } of store.list('logs/')) {
+    const topic = /^logs\/([^/]+)\/topic$/.exec(name)?.[1]
+    if (topic !== undefined) topics.push(topic)
+  }
+  return topics
+}
+
+/** The head, as far as people care, in JSON. */
+export function headRecord(head: Head) {
+  const { pipeline, incarnation, generation, committed, promotedThrough, retainedFrom, run, open, failures, parked } =
+    head
+  return {
+    pipeline,
+    incarnation,
+    generation,
+    state: stateOf(head),
+    committed: { epoch: committed.epoch, atMs: committed.atMs },
+    promotedThrough,
+    retainedFrom,
+    run: { id: run.id, sequence: run.sequence, open: run.open, place: run.place, epochs: run.epochs },
+    open: open && { epoch: open.epoch, attempt: open.attempt, openedAtMs: open.openedAtMs, span: open.span },
+    failures: { count: failures.count, last: failures.last, notBeforeMs: failures.notBeforeMs },
+    parked,
+  }
+}
+
+/** In one word: `parked`, `running`, `abandoned` (held by a process that is gone) or `at rest`. */
+export function stateOf(head: Head): 'parked' | 'running' | 'abandoned' | 'at rest' {
+  if (head.parked !== null) return 'parked'
+  if (!head.run.open) return 'at rest'
+  return placeStatus(head.run.place) === 'gone' ? 'abandoned' : 'running'
+}
+
+const hueOf = { parked: 'red', running: 'green', abandoned: 'yellow', 'at rest': 'bold' } as const
+
+/** The head in aligned lines. */
+export function headLines(head: Head, style: Style): string[] {
+  const { committed, open, failures, parked, run } = head
+  const state = stateOf(head)
+  const rows: [string, string][] = [
+    ['pipeline', styled(style, 'bold', head.pipeline)],
+    ['state', styled(style, hueOf[state], state)],
+    ['committed', `epoch ${count(style, committed.epoch)}, ${time(committed.atMs)} (${age(style, committed.atMs)})`],
+    ['promoted', `through epoch ${count(style, head.promotedThrough)}`],
+    ['retained', `from epoch ${count(style, head.retainedFrom)}`],
+  ]
+  if (run.open) rows.push(['held by', `run ${run.sequence} at ${run.place}, generation ${head.generation}`])
+  if (open)
+    rows.push([
+      'open',
+      `epoch ${open.epoch}, attempt ${open.attempt.slice(0, 8)}, since ${age(style, open.openedAtMs)}`,
+    ])
+  if (failures.count > 0)
+    rows.push(['failures', `${failures.count} in a row, last: ${failures.last?.message ?? 'unknown'}`])
+  if (parked) rows.push(...parkedRows(parked, style))
+  return pairs(rows)
+}
+
+function parkedRows(parked: NonNullable<Head['parked']>, style: Style): [string, string][] {
+  const waits =
+    parked.retryAtMs === null
+      ? 'for a person or a new build: mend it, then pawl run FILE --resume'
+      : `tries again in ${duration(parked.retryAtMs - style.nowMs)}, ${parked.retries} tries so far`
+  return [
+    ['parked', `${age(style, parked.sinceMs)}, ${parked.kind}: ${parked.message}`],
+    ['waits', waits],
+  ]
+}
