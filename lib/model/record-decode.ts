@@ -19,6 +19,7 @@ export interface AbortedTransaction {
   readonly firstOffset: bigint
 }
 
+/** Which records of what was fetched to deliver, and how. */
 export interface DecodeOptions {
   /** Names the topic in errors. */
   readonly topic?: string
@@ -35,6 +36,7 @@ export interface DecodeOptions {
   readonly columns?: Columns
 }
 
+/** Records, and where the next fetch goes on. */
 export interface Decoded {
   /** Lazily decoded; each is valid until the next is asked for. Throws `BATCH_DAMAGED` and the codec errors. */
   readonly batches: Iterable<LogBatch>
@@ -42,6 +44,7 @@ export interface Decoded {
   readonly next: bigint
 }
 
+/** The codecs of Kafka, numbered from 1 in this order. */
 export type CodecName = 'gzip' | 'snappy' | 'lz4' | 'zstd'
 
 const codecs: readonly (CodecName | null)[] = [null, 'gzip', 'snappy', 'lz4', 'zstd']

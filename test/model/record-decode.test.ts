@@ -79,14 +79,16 @@ test('refuses every changed bit of what the checksum covers, and a wrong length'
     { timestampMs: 3, key: 'key', value: 'value', headers: [['h', Uint8Array.of(1)]] },
     { timestampMs: 9, key: null, value: '' },
   ])
-  for (let position = batchLayout.length; position < bytes.length; position++) {
-    if (position >= batchLayout.leaderEpoch && position < batchLayout.magic) continue
+  // As plain numbers: the compiler would take the positions for constants.
+  const layout: Readonly<Record<string, number>> = batchLayout
+  for (let position: number = batchLayout.length; position < bytes.length; position++) {
+    if (position >= layout.leaderEpoch && position < layout.magic) continue
     for (let bit = 0; bit < 8; bit++) {
       const damaged = Buffer.from(bytes)
       damaged[position] ^= 1 << bit
       const read = () => rowsOf(decodeBatches(damaged, { ...all, partition: 4, topic: 'lines' }))
-      if (position === batchLayout.magic) expect(read).toThrow(code('BATCH_FORMAT_UNKNOWN'))
-      else if (position >= batchLayout.crc) expect(read).toThrow(/BATCH_DAMAGED.*lines\/4 at offset 0/)
+      if (position === layout.magic) expect(read).toThrow(code('BATCH_FORMAT_UNKNOWN'))
+      else if (position >= layout.crc) expect(read).toThrow(/BATCH_DAMAGED.*lines\/4 at offset 0/)
       else expect(rowsUnlessDamaged(read)).toEqual([])
     }
   }

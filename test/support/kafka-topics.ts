@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Admin, Kafka, logLevel, type Message, type Producer } from 'kafkajs'
 import type { KafkaLink } from '../../lib/adapters/kafka/link.ts'
-import { WireReader, WireWriter } from '../../lib/adapters/kafka/wire.ts'
+import { appendBatch } from '../../lib/adapters/kafka/log-requests.ts'
 import type { Broker } from './kafka.ts'
 
 // kafkajs computes timers of negative length, of which Node warns.
@@ -99,12 +99,6 @@ export async function transact(
 /** A batch as it is, to partition 0; refused by the broker if it is no valid one. */
 export async function sendBatch(link: KafkaLink, topic: string, batch: Buffer): Promise<void> {
   const leader = (await link.topics([topic])).get(topic)!.leaders[0]
-  const head = new WireWriter().string(null).int16(-1).int32(10_000).int32(1).string(topic).int32(1)
-  const body = [head.int32(0).int32(batch.length).take(), batch]
-  const decode = (answer: Buffer) => {
-    const reader = new WireReader(answer)
-    return reader.array(() => [reader.string(), reader.array(() => [reader.int32(), reader.int16()][1])[0]][1])[0]
-  }
-  const error = await link.send(leader, { apiKey: 0, apiVersion: 7, apiName: 'Produce', body, decode })
+  const { error } = await link.send(leader, appendBatch(topic, 0, batch))
   if (error !== 0) throw new Error(`the broker refused the batch: ${error}`)
 }

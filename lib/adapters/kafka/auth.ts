@@ -12,6 +12,7 @@ import type { KafkaJsSasl } from './kafkajs.ts'
 /** A secret, or where to get it. */
 export type Secret = string | (() => string | Promise<string>)
 
+/** How a client says who it is. */
 export type SaslOptions =
   | {
       readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'

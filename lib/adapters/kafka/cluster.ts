@@ -5,14 +5,16 @@
  * connection, and the last that closes ends it. Credentials stay in a closure, so that a spec can be printed.
  */
 import { PawlError } from '../../model/errors.ts'
-import type { LogSource } from '../../ports/log.ts'
+import type { LogAppender, LogSource } from '../../ports/log.ts'
 import type { Sink } from '../../ports/sink.ts'
 import type { ClusterSpec } from '../../ports/spec.ts'
+import { KafkaAppender } from './appender.ts'
 import { type SaslOptions, type SslOptions, securityOf } from './auth.ts'
 import { KafkaConnection } from './connection.ts'
 import { openKafkaSink } from './sink.ts'
 import { KafkaSource } from './source.ts'
 
+/** A cluster as a user describes it; only the brokers are needed. */
 export interface KafkaOptions {
   /** host:port of some brokers; the others are learnt from them. */
   readonly brokers: string | readonly string[]
@@ -35,6 +37,8 @@ export interface KafkaOptions {
 export interface KafkaClusterSpec extends ClusterSpec {
   readonly kind: 'kafka'
   readonly brokers: readonly string[]
+  /** For tools: appends to a topic that exists. */
+  openAppender(topic: string): Promise<LogAppender>
 }
 
 /** Describes a Kafka cluster. Throws `PIPELINE_INVALID` for addresses that are not host:port. */
@@ -57,6 +61,10 @@ export function kafka(options: KafkaOptions): KafkaClusterSpec {
     async openSource({ topic, isolation }): Promise<LogSource> {
       const { connection, release } = shared.acquire()
       return new KafkaSource(connection, { topic, isolation, patienceMs, fetchBytesMax, release })
+    },
+    async openAppender(topic): Promise<LogAppender> {
+      const { connection, release } = shared.acquire()
+      return new KafkaAppender(connection, { topic, patienceMs, release })
     },
     async openSink(spec, sink, { pipeline, stage, store }): Promise<Sink> {
       const { connection, release } = shared.acquire()

@@ -13,6 +13,7 @@ import type { BrokerChoice, KafkaLink, TopicLayout } from './link.ts'
 import { type ClusterMetadata, metadata, type TopicMetadata } from './metadata.ts'
 import type { WireRequest } from './wire.ts'
 
+/** Where a cluster is, and how to reach it. */
 export interface ConnectionOptions {
   /** host:port of some brokers; the others are learnt from them. */
   readonly brokers: readonly string[]

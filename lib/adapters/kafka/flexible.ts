@@ -19,6 +19,7 @@ export function flexibleString(text: string): Buffer {
   return Buffer.concat([flexibleLength(bytes.length + 1), bytes])
 }
 
+/** Reads the words of an answer one after the other; throws `RangeError` past its end. */
 export interface FlexibleReader {
   int8(): number
   int16(): number

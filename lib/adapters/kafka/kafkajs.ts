@@ -18,6 +18,7 @@ export type KafkaJsSasl =
     }
   | { readonly mechanism: 'oauthbearer'; readonly oauthBearerProvider: () => Promise<{ readonly value: string }> }
 
+/** One socket to be: where to, as whom, how long at most. */
 export interface KafkaJsConnectionOptions {
   readonly host: string
   readonly port: number
@@ -41,6 +42,7 @@ export interface KafkaJsConnection {
   disconnect(): Promise<unknown>
 }
 
+/** kafkajs's queue of the requests on one socket, which matches answers and times requests out. */
 export interface KafkaJsRequestQueue {
   readonly pending: readonly unknown[]
   readonly throttledUntil: number

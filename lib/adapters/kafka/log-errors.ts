@@ -27,14 +27,19 @@ export function readRefused(error: number, fault: string, details: ErrorDetails 
   return new PawlError(code, `${fault}: ${name}`, { ...details, kafka: error })
 }
 
-/** Asks again while the answer is transient, for `limitMs`; then throws the last error. */
+/**
+ * Asks a reader's question again while the answer is transient, for `limitMs`; then throws the last error. A lost
+ * answer leaves as `LOG_UNAVAILABLE`, since nothing was written that could be unknown.
+ */
 export async function patiently<T>(limitMs: number, ask: () => Promise<T>): Promise<T> {
   const wait = patience(limitMs)
   for (;;) {
     try {
       return await ask()
     } catch (error) {
-      if (!isPawlError(error) || error.kind !== 'Retryable' || !(await wait.wait())) throw error
+      if (!isPawlError(error) || error.kind !== 'Retryable') throw error
+      if (await wait.wait()) continue
+      throw error.code === 'UNKNOWN_RESULT' ? new PawlError('LOG_UNAVAILABLE', error.message, {}, error) : error
     }
   }
 }

@@ -9,10 +9,12 @@ import type { AbortedTransaction } from '../../model/record-decode.ts'
 import { flexibleReader } from './flexible.ts'
 import { WireReader, type WireRequest, WireWriter } from './wire.ts'
 
+/** Whether a reader sees records of transactions that are open or aborted. */
 export type Isolation = 'read_committed' | 'read_uncommitted'
 
 const level = (isolation: Isolation) => (isolation === 'read_committed' ? 1 : 0)
 
+/** What to fetch: records of one partition from an offset. */
 export interface FetchRequest {
   /** 32 hex digits. */
   readonly topicId: string
@@ -24,6 +26,7 @@ export interface FetchRequest {
   readonly waitMs: number
 }
 
+/** What a leader answered; after an error there are no records. */
 export interface FetchAnswer {
   readonly error: number
   readonly highWatermark: bigint
@@ -96,6 +99,7 @@ function decodeFetch(answer: Buffer): FetchAnswer {
 /** Timestamps that ListOffsets takes for the ends of a log. */
 export const logEnds = Object.freeze({ earliest: -2n, latest: -1n })
 
+/** An offset of one partition, or why there is none. */
 export interface OffsetAnswer {
   readonly partition: number
   readonly error: number
@@ -136,6 +140,37 @@ export function listOffsets(
   }
 }
 
+/** Where a batch was written, or why not. */
+export interface AppendAnswer {
+  readonly error: number
+  readonly baseOffset: bigint
+}
+
+/** One sealed batch, outside any transaction, acknowledged by all in-sync replicas. */
+export function appendBatch(topic: string, partition: number, batch: Buffer): WireRequest<AppendAnswer> {
+  const head = new WireWriter().string(null).int16(-1).int32(30_000).int32(1).string(topic).int32(1)
+  return {
+    apiKey: 0,
+    apiVersion: 7,
+    apiName: 'Produce',
+    body: [head.int32(partition).int32(batch.length).take(), batch],
+    decode: (answer) => {
+      const reader = new WireReader(answer)
+      const topics = reader.array(() => {
+        reader.string()
+        return reader.array(() => {
+          reader.int32()
+          const written = { error: reader.int16(), baseOffset: reader.int64() }
+          reader.int64()
+          reader.int64()
+          return written
+        })
+      })
+      return topics[0][0]
+    },
+  }
+}
+
 /** Which broker coordinates a consumer group. */
 export function findGroup(group: string): WireRequest<{ readonly error: number; readonly node: number }> {
   return {
@@ -153,6 +188,7 @@ export function findGroup(group: string): WireRequest<{ readonly error: number; 
   }
 }
 
+/** The offsets of a consumer group, or why they are not told. */
 export interface GroupOffsets {
   readonly error: number
   readonly partitions: readonly OffsetAnswer[]

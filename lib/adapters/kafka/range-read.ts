@@ -17,6 +17,7 @@ import { type FetchAnswer, fetch, type Isolation, logEnds } from './log-requests
 import { type Patience, patience } from './patience.ts'
 import type { TopicView } from './topic-view.ts'
 
+/** How to read a range, and of which topic. */
 export interface ReadOptions {
   readonly isolation: Isolation
   /** Bytes of one fetch; two may be held. A larger record batch comes all the same. */

@@ -16,6 +16,7 @@ import { readRange } from './range-read.ts'
 import { TopicView } from './topic-view.ts'
 import type { WireRequest } from './wire.ts'
 
+/** What a source reads, and how. */
 export interface KafkaSourceOptions {
   readonly topic: string
   readonly isolation: Isolation
