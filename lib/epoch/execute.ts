@@ -4,21 +4,26 @@
  * Reads and writes: what the steps do. Safe to repeat because: every step is. Composition roots hand these to the
  * interpreter; deployed, each is a function of its own.
  */
+import { kindOf, PawlError } from '../model/errors.ts'
+import type { Head } from '../model/head.ts'
 import type {
   AbortInput,
+  AttemptKey,
   CommitInput,
   FinalizeInput,
   LaneInput,
   PlanInput,
   PrecommitInput,
+  RunKey,
   TaskInput,
 } from '../model/steps.ts'
 import type { Invoker } from '../ports/system.ts'
 import { abort } from './abort.ts'
+import { readHead } from './amend.ts'
 import { carry } from './cause.ts'
 import { commit } from './commit.ts'
 import { finalize } from './finalize.ts'
-import type { Job } from './job.ts'
+import { holds, type Job } from './job.ts'
 import { taskStates } from './machine.ts'
 import { operate } from './operate.ts'
 import { plan } from './plan.ts'
@@ -30,7 +35,7 @@ export type StepCalls = Readonly<Record<string, (input: never) => Promise<unknow
 
 /** Handlers by Task state. With an invoker, the tasks of an epoch that has several run where it puts them. */
 export function stepCalls(job: Job, invoker: Invoker | null = null): StepCalls {
-  return carrying({
+  return carrying(job, {
     [taskStates.plan]: (input: PlanInput) => plan(job, input),
     [taskStates.operate]: (input: TaskInput) =>
       invoker === null || input.of === 1 ? operate(job, input) : invoker.operate(input),
@@ -42,13 +47,35 @@ export function stepCalls(job: Job, invoker: Invoker | null = null): StepCalls {
   })
 }
 
-function carrying(steps: StepCalls): StepCalls {
+function carrying(job: Job, steps: StepCalls): StepCalls {
   const wrap = (step: (input: never) => Promise<unknown>) => async (input: never) => {
     try {
       return await step(input)
     } catch (error) {
-      throw carry(error)
+      throw carry(await judgeAgain(job, input, error))
     }
   }
   return Object.fromEntries(Object.entries(steps).map(([name, step]) => [name, wrap(step)]))
+}
+
+interface AnyInput {
+  readonly run: RunKey
+  readonly key?: AttemptKey
+  readonly generation?: number
+  readonly epoch?: number
+}
+
+/**
+ * Corruption is reported only by whoever still owns what looks corrupt: a step that comes late finds objects deleted
+ * and markers moved on, and nothing is wrong with either.
+ */
+async function judgeAgain(job: Job, input: AnyInput, error: unknown): Promise<unknown> {
+  if (kindOf(error) !== 'Corrupt' || owns(await readHead(job), input)) return error
+  return new PawlError('FENCED', `a step of ${input.run.id} came late`, { run: input.run.id }, error)
+}
+
+function owns(head: Head, { run, key, generation = key?.generation, epoch }: AnyInput): boolean {
+  if (!holds(head, run, generation)) return false
+  if (key) return head.open?.attempt === key.attempt || head.committed.attempt === key.attempt
+  return epoch === undefined || head.promotedThrough <= epoch
 }

@@ -20,7 +20,7 @@ export async function finalize(job: Job, input: FinalizeInput): Promise<StepOutp
   const { run, epoch, generation, error } = input
   if (error) return parkPromotion(job, input)
   const amended = await amend(job, (head) =>
-    holds(head, run, generation) && head.promotedThrough === epoch - 1 ? finalized(head, epoch) : null,
+    holds(head, run, generation) && mayFinalize(head, input) ? finalized(head, epoch) : null,
   )
   mustHold(amended.head, run, generation)
   if (amended.result === 'applied') {
@@ -29,6 +29,11 @@ export async function finalize(job: Job, input: FinalizeInput): Promise<StepOutp
     if (epoch % collectEvery === 0) await collect(job)
   }
   return { next: 'plan', run }
+}
+
+/** The epoch that was promoted is the one that is committed: a ledger may have been rewound in between. */
+function mayFinalize({ promotedThrough, committed }: Head, { epoch, hash }: FinalizeInput): boolean {
+  return promotedThrough === epoch - 1 && committed.epoch === epoch && committed.manifest.sha256 === hash
 }
 
 function finalized(head: Head, epoch: number): Head {

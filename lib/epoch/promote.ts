@@ -22,9 +22,10 @@ const judgementsMax = 10
 
 /** The lanes that have output in the epoch, from its manifest alone. */
 export async function lanesToPromote(job: Job, run: RunKey, head: Head, epoch: number): Promise<StepOutput> {
-  const manifest = await readManifest(job, (await permitOf(job, head, epoch)).manifest)
+  const permit = await permitOf(job, head, epoch)
+  const manifest = await readManifest(job, permit.manifest)
   const lanes = manifest.committables.map(({ sink, lane }) => ({ run, generation: head.generation, epoch, sink, lane }))
-  return { next: 'promote', run, epoch, generation: head.generation, lanes }
+  return { next: 'promote', run, epoch, hash: permit.manifest.sha256, generation: head.generation, lanes }
 }
 
 export async function promote(job: Job, input: LaneInput): Promise<{ readonly promoted: string }> {

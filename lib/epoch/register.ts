@@ -27,8 +27,10 @@ export async function register(
     const opened = await openSink(job, sink, head.incarnation)
     const found = await opened.base(lane, base)
     if (found.incarnation !== base.incarnation || found.epoch !== 0 || found.hash !== base.hash) {
-      await renew(job, run, head.generation)
-      throw foreign(head, sink, lane, found)
+      const now = await renew(job, run, head.generation)
+      // A step that comes late: the lane was registered in the meantime, and has moved on.
+      if (now.lanes.some((known) => known.sink === sink && known.lane === lane)) continue
+      throw foreign(now, sink, lane, found)
     }
     added.push({ sink, lane, target: opened.target })
   }

@@ -65,7 +65,7 @@ export type StepOutput =
   | { readonly next: 'wait'; readonly run: RunKey; readonly waitMs: number; readonly waitSeconds: number; readonly watch: PlanInput['watch'] }
   | { readonly next: 'operate'; readonly run: RunKey; readonly key: AttemptKey; readonly stage: number; readonly gathered: ObjectRef | null; readonly tasks: readonly TaskInput[] }
   | { readonly next: 'commit'; readonly run: RunKey; readonly key: AttemptKey; readonly manifest: ObjectRef }
-  | { readonly next: 'promote'; readonly run: RunKey; readonly epoch: number; readonly generation: number; readonly lanes: readonly LaneInput[] }
+  | { readonly next: 'promote'; readonly run: RunKey; readonly epoch: number; readonly hash: string; readonly generation: number; readonly lanes: readonly LaneInput[] }
   | { readonly next: 'leave'; readonly run: RunKey; readonly reason: string; readonly code: string | null }
 
 /** Output of the operate Map: the state input with the results added. */
@@ -92,6 +92,8 @@ export interface CaughtError {
 export interface FinalizeInput {
   readonly run: RunKey
   readonly epoch: number
+  /** SHA-256 of the manifest whose lanes were promoted. */
+  readonly hash: string
   readonly generation: number
   readonly error?: CaughtError
 }

@@ -6,8 +6,9 @@
 import { interpreter } from '../adapters/interpreter/machine.ts'
 import { type StepCalls, stepCalls } from '../epoch/execute.ts'
 import type { Job } from '../epoch/job.ts'
-import { machine, type StepName, stepNames } from '../epoch/machine.ts'
+import { machine, type StepName, stepNames, taskStates } from '../epoch/machine.ts'
 import type { ProgressEvent } from '../model/event.ts'
+import { limits } from '../model/limits.ts'
 import type { RunKey } from '../model/steps.ts'
 import type { Place } from '../ports/place.ts'
 import type { Sink } from '../ports/sink.ts'
@@ -18,7 +19,10 @@ import { type FaultScript, type Gate, gate, guarded } from './gate.ts'
 import type { World } from './world.ts'
 
 export interface Actor {
+  readonly number: number
   readonly gate: Gate
+  /** Task states that its machine has called. */
+  readonly steps: readonly string[]
   readonly job: Job
   /** Settles when its machine ends, for whatever reason. Never rejects. */
   readonly ended: Promise<void>
@@ -28,7 +32,7 @@ export interface Actor {
 export interface Sabotage {
   /** Steps by Task state name, made from the job. */
   readonly steps?: (job: Job) => StepCalls
-  readonly sink?: (world: World, id: string, store: Store) => Sink
+  readonly sink?: (world: World, id: string, store: Store) => Sink | null
   /** Wraps the ports of a process. */
   readonly place?: (place: Place) => Place
 }
@@ -42,6 +46,10 @@ export interface ActorOptions {
   readonly sabotage?: Sabotage
   /** Whether others can see that it died. */
   readonly mortal: boolean
+  /** Each step starts with nothing in memory and runs what is deployed by then, as a fresh function does. */
+  readonly cold?: boolean
+  /** The run was started by a person who wants a parked pipeline to go on. */
+  readonly resume?: boolean
   readonly onEvent: (event: ProgressEvent) => void
 }
 
@@ -50,35 +58,77 @@ export function startActor(options: ActorOptions): Actor {
   const held = gate(world, number, script)
   world.running.add(placeOf(number))
   held.stuck.then(() => world.running.delete(placeOf(number)))
-  const job = jobOf(options, held)
+  const warm = jobOf(options, held)
   const run: RunKey = {
     pipeline: start.pipeline,
     id: world.random.id(),
     sequence: start.sequence,
     place: placeOf(number),
     lingerMs: 0,
-    resume: false,
+    resume: options.resume ?? false,
     startedAtMs: world.clock.nowMs(),
   }
-  const steps = { ...stepCalls(job), ...sabotage?.steps?.(job) }
-  const ended = interpret(world, held, job, steps, run).then((how) => {
-    world.note(`p${number} ended: ${how}`)
+  const callsOf = (job: Job): StepCalls => ({ ...stepCalls(job), ...sabotage?.steps?.(job) })
+  const steps: string[] = []
+  const call = async (name: string, input: never) => {
+    steps.push(name)
+    const calls = callsOf(options.cold ? jobOf(options, held) : warm)
+    return watched(world, held, name, input, steps.length, calls[name])
+  }
+  const ended = interpret(world, held, warm, call, run).then((how) => {
+    world.note(`ends: ${how}`, number)
     world.running.delete(placeOf(number))
     if (!held.dead || mortal) world.gone.add(placeOf(number))
   })
-  return { gate: held, job, ended }
+  return { number, gate: held, job: warm, steps, ended }
 }
 
-async function interpret(world: World, held: Gate, job: Job, steps: StepCalls, run: RunKey): Promise<string> {
+type NamedCall = (name: string, input: never) => Promise<unknown>
+
+async function interpret(world: World, held: Gate, job: Job, call: NamedCall, run: RunKey): Promise<string> {
   const resources = Object.fromEntries(stepNames.map((name) => [name, `local:${name}`])) as Record<StepName, string>
   const definition = machine({ resources, settings: job.compiled.settings })
-  const timelySteps = Object.fromEntries(Object.entries(steps).map(([name, step]) => [name, timely(held, step)]))
+  const names = Object.values(taskStates)
+  const steps = Object.fromEntries(names.map((name) => [name, timely(held, (input) => call(name, input))]))
   try {
-    const walk = await interpreter({ definition, steps: timelySteps, clock: world.clock, retryPauseMs: 0 })
+    const walk = await interpreter({ definition, steps, clock: world.clock, retryPauseMs: 0 })
     return JSON.stringify(((await walk.run({ run })) as { reason?: string }).reason ?? 'left')
   } catch (error) {
     return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   }
+}
+
+/** States Language counts about this many history events for a Task state, with its Map iteration. */
+const eventsPerStep = 7
+
+/** One call of a step, held to its limits. What it reports as corrupt or as a bug must be one. */
+async function watched(
+  world: World,
+  held: Gate,
+  name: string,
+  input: never,
+  nth: number,
+  step: (input: never) => Promise<unknown>,
+): Promise<unknown> {
+  mustFit(world, `the input of ${name}`, input)
+  const { executionEventsMax } = limits
+  if (nth * eventsPerStep > executionEventsMax) world.report(`an execution stays below ${executionEventsMax} events`)
+  try {
+    const output = await step(input)
+    mustFit(world, `the output of ${name}`, output)
+    return output
+  } catch (error) {
+    const { name: kind, message } = error as Error
+    const grave = kind === 'Bug' || (kind === 'Corrupt' && !world.damaged)
+    if (grave && !held.dead) world.report(`no step reports corruption or a bug when nothing was damaged: ${message}`)
+    throw error
+  }
+}
+
+function mustFit(world: World, what: string, value: unknown): void {
+  const bytes = Buffer.byteLength(JSON.stringify(value) ?? '')
+  const { statePayloadBytesMax } = limits
+  if (bytes > statePayloadBytesMax) world.report(`${what} is at most ${statePayloadBytesMax} bytes, not ${bytes}`)
 }
 
 /** The step, or a timeout while it is stalled: whichever the machine sees first. */
@@ -129,7 +179,8 @@ function guardedSink(held: Gate, sink: Sink): Sink {
   return guarded(held, 'sink', { ...sink, stage }, ['stage'])
 }
 
-function launcherOf(world: World): Place['launcher'] {
+/** Starts runs of the world by name, once each, and knows which of its processes are gone. */
+export function launcherOf(world: World): Place['launcher'] {
   return {
     async start(run) {
       const name = `${run.sequence}-${run.wakes}`

@@ -9,8 +9,9 @@ import { turn } from '../adapters/memory/clock.ts'
 import { ring } from '../epoch/ring.ts'
 import type { ProgressEvent } from '../model/event.ts'
 import { type Actor, type Sabotage, startActor } from './actor.ts'
-import { type ChainMemory, mustHoldThat, remember } from './check.ts'
+import { Broken, mustHoldThat } from './check.ts'
 import type { FaultScript } from './gate.ts'
+import { eventWords } from './story.ts'
 import type { World } from './world.ts'
 
 /** Moves a world on. */
@@ -27,11 +28,14 @@ export interface Driver {
 /** What is to run, and what goes wrong in it. */
 export interface DriverOptions {
   readonly world: World
-  readonly memory: ChainMemory
   /** The faults of each process, by its number. */
   readonly script: (actor: number) => FaultScript
   readonly sabotage?: Sabotage
   readonly mortal: boolean
+  /** Processes whose steps start with empty memory; none when absent. */
+  readonly cold?: (actor: number) => boolean
+  /** Processes that a person started to go on although the pipeline is parked. */
+  readonly resume?: (actor: number) => boolean
   readonly onEvent?: (event: ProgressEvent) => void
 }
 
@@ -40,7 +44,7 @@ const turnsMax = 100_000
 
 /** A driver of the world, with no process yet. */
 export function createDriver(options: DriverOptions): Driver {
-  const { world, memory } = options
+  const { world } = options
   const actors: Actor[] = []
   const live = new Set<Actor>()
 
@@ -55,8 +59,11 @@ export function createDriver(options: DriverOptions): Driver {
         script: options.script(number),
         sabotage: options.sabotage,
         mortal: options.mortal,
+        cold: options.cold?.(number),
+        resume: options.resume?.(number),
         onEvent(event) {
-          world.note(`p${number} ${JSON.stringify(event)}`)
+          const words = eventWords(event)
+          if (words !== null) world.note(words, number)
           options.onEvent?.(event)
         },
       })
@@ -67,21 +74,24 @@ export function createDriver(options: DriverOptions): Driver {
       actor.gate.stuck.then(gone)
     }
   }
+  const mustBeWhole = () => {
+    if (world.broken !== null) throw new Broken(world.broken)
+  }
   const untilQuiet = async () => {
     spawn()
     while (live.size > 0) {
       await Promise.race([...live].flatMap((actor) => [actor.ended, actor.gate.stuck]))
-      await remember(world, memory)
       await turn()
+      mustBeWhole()
       spawn()
     }
-    await remember(world, memory)
+    mustBeWhole()
   }
   const untilDone: Driver['untilDone'] = async ({ rings }) => {
     await untilQuiet()
     for (let rung = 0; !(await isDone(world)); rung++) {
       mustHoldThat(rung < rings, `all input becomes visible after ${rings} rings`)
-      world.note(`tick ${rung}`)
+      world.note('the schedule rings')
       await ring({ ledger: world.ledger, launcher: tickLauncher(world) }, world.compiled.topology.pipeline)
       await untilQuiet()
     }
@@ -98,6 +108,7 @@ export function createDriver(options: DriverOptions): Driver {
         world.releaseAll()
         await turn()
       }
+      mustBeWhole()
       await untilDone(options)
     },
   }

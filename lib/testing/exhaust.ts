@@ -5,18 +5,17 @@
  * n and every kind (optionally with a second fault in the process that follows). Deterministic: a failing pair is
  * named and can be run alone.
  */
-import { isPawlError, PawlError } from '../model/errors.ts'
 import { prng } from '../model/prng.ts'
 import type { Settings } from '../model/settings.ts'
+import type { SinkLimits } from '../ports/sink.ts'
 import { compile } from '../stream/compile.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import type { Sabotage } from './actor.ts'
-import { Broken, type ChainMemory } from './check.ts'
 import { createDriver } from './drive.ts'
 import type { Fault } from './gate.ts'
-import { checkWorld } from './simulate.ts'
+import { checkWorld, simulationFailed } from './simulate.ts'
 import { arrivalsOf, type SimulationInput } from './workload.ts'
-import { createWorld, type World } from './world.ts'
+import { World } from './world.ts'
 
 /** What is enumerated. */
 export interface ExhaustOptions {
@@ -26,6 +25,19 @@ export interface ExhaustOptions {
   readonly faults?: readonly Fault[]
   /** Also a second fault at every n-th call of the second process: crash-before each time. 0: none. */
   readonly secondEvery?: number
+  /** Steps start with empty memory, as fresh functions do. */
+  readonly cold?: boolean
+  /** First offset of every partition. */
+  readonly baseOffset?: bigint
+  /** How long each port call takes; 0 when absent. */
+  readonly latencyMs?: number
+  /** What one promotion may carry a lane. */
+  readonly sinkLimits?: SinkLimits
+  /** How often a silent world is woken before it counts as stuck; 30 when absent. */
+  readonly rings?: number
+  /** One run alone, as a failure names it. */
+  readonly only?: PlannedFault
+  /** Breaks the protocol on purpose. */
   readonly sabotage?: Sabotage
 }
 
@@ -50,7 +62,8 @@ export const everyFault: readonly Fault[] = [
   ...[2, 9, 25, 1e9].map((calls) => ({ fault: 'timeout', calls }) as const),
 ]
 
-interface Planned {
+/** One fault of one run, and the call of the second process at which that one dies. */
+export interface PlannedFault {
   readonly at: number
   readonly fault: Fault
   /** Call of the second process at which it dies. */
@@ -60,6 +73,7 @@ interface Planned {
 /** Runs them all. Throws `SIMULATION_FAILED` that names the first fault that broke something. */
 export async function exhaust(pipeline: unknown, options: ExhaustOptions = {}): Promise<Exhausted> {
   const compiled = fixSettings(compile(pipeline), options.settings)
+  if (options.only) return { calls: (await runWith(compiled, options, options.only)).calls, runs: 1 }
   const calls = (await runWith(compiled, options, null)).calls
   const faults = options.faults ?? everyFault
   let runs = 0
@@ -90,15 +104,22 @@ function fixSettings(compiled: Compiled, fixed: Partial<Settings> = {}): Compile
   return { ...compiled, settings }
 }
 
-async function runWith(compiled: Compiled, options: ExhaustOptions, planned: Planned | null): Promise<World> {
+async function runWith(compiled: Compiled, options: ExhaustOptions, planned: PlannedFault | null): Promise<World> {
   const count = options.partitions ?? 2
-  const world = createWorld({ compiled, seed: 7, partitions: () => count, traceMax: 2000 })
-  const memory: ChainMemory = new Map()
+  const { baseOffset, latencyMs = 0, sinkLimits } = options
+  const world = new World({
+    compiled,
+    seed: 7,
+    partitions: () => count,
+    baseOffset,
+    latencyMs: () => latencyMs,
+    sinkLimits,
+  })
   const driver = createDriver({
     world,
-    memory,
     sabotage: options.sabotage,
     mortal: true,
+    cold: () => options.cold ?? false,
     script:
       (actor) =>
       ({ index }) => {
@@ -111,26 +132,12 @@ async function runWith(compiled: Compiled, options: ExhaustOptions, planned: Pla
     for (const { source, partition, record } of arrivalsOf(compiled, options.input, prng(11), () => count)) {
       await world.logs.get(source)!.append(partition, [record])
     }
-    await driver.untilDone({ rings: 30 })
-    await driver.untilOver({ rings: 30 })
-    await checkWorld(world, memory, false)
+    await driver.untilDone({ rings: options.rings ?? 30 })
+    await driver.untilOver({ rings: options.rings ?? 30 })
+    await checkWorld(world)
     return world
   } catch (error) {
-    throw failure(world, planned, error)
+    const only = planned === null ? 'faults: []' : `only: ${JSON.stringify(planned)}`
+    throw simulationFailed(world, error, 'enumeration', `exhaust(pipeline, { ${only} })`)
   }
-}
-
-function failure(world: World, planned: Planned | null, error: unknown): PawlError {
-  const why = error instanceof Broken || isPawlError(error) || error instanceof Error ? error.message : String(error)
-  const what =
-    planned === null
-      ? 'without faults'
-      : `${JSON.stringify(planned.fault)} at call ${planned.at}, second ${planned.second}`
-  const trace = world.trace.slice(-80).join('\n')
-  return new PawlError(
-    'SIMULATION_FAILED',
-    `${what}: ${why}\n--- the end of the trace\n${trace}\n---`,
-    { invariant: why },
-    error,
-  )
 }

@@ -6,6 +6,7 @@
  * and then goes on as if nothing had happened, in a world that has moved on: a zombie.
  */
 import { PawlError } from '../model/errors.ts'
+import { faultWords } from './story.ts'
 
 /** What can go wrong at one call. */
 export type Fault =
@@ -47,7 +48,7 @@ export interface GateHost {
   called(call: Call): void
   /** Calls back once `calls` more calls have been made, or when nothing else is left to run. */
   after(calls: number, then: () => void): void
-  note(text: string): void
+  note(text: string, actor?: number): void
 }
 
 export interface Gate {
@@ -57,6 +58,7 @@ export interface Gate {
   /** Rejects the steps that are under way, as a state machine does when they take too long. */
   readonly timedOut: (listener: (error: Error) => void) => () => void
   pass<R>(port: string, method: string, call: () => Promise<R>): Promise<R>
+  /** The process dies at once, without a word. */
   kill(): void
 }
 
@@ -93,7 +95,7 @@ export function gate(host: GateHost, actor: number, script: FaultScript): Gate {
   const stalled = async <R>(call: Call, calls: number, next: () => Promise<R>): Promise<R> => {
     becomeStuck()
     await new Promise<void>((resolve) => host.after(calls, resolve))
-    host.note(`p${call.actor} goes on at ${call.port}.${call.method}`)
+    host.note(`goes on at ${call.port}.${call.method}`, actor)
     mustLive()
     return next()
   }
@@ -116,7 +118,7 @@ export function gate(host: GateHost, actor: number, script: FaultScript): Gate {
         throw unknown(call)
       case 'late':
         host.after(fault.calls, () => {
-          next().catch(() => host.note(`the late ${call.port}.${call.method} of p${call.actor} was refused`))
+          next().catch(() => host.note(`the late ${call.port}.${call.method} is refused`, actor))
         })
         throw unknown(call)
       case 'repeated': {
@@ -150,7 +152,7 @@ export function gate(host: GateHost, actor: number, script: FaultScript): Gate {
       const call = { index: index++, actor, port, method }
       host.called(call)
       const fault = script(call)
-      if (fault !== null) host.note(`p${actor} ${port}.${method}: ${JSON.stringify(fault)}`)
+      if (fault !== null) host.note(faultWords(fault, port, method), actor)
       const answer = await (fault === null ? next() : suffer(fault, call, next))
       mustLive()
       return answer

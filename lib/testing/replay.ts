@@ -10,6 +10,8 @@ import { memoryStore } from '../adapters/memory/store.ts'
 import type { MemoryRow } from '../adapters/memory/table.ts'
 import type { Committable, Manifest } from '../model/manifest.ts'
 import type { StageWriter } from '../ports/sink.ts'
+import type { Store } from '../ports/store.ts'
+import type { Compiled } from '../stream/compiled.ts'
 import type { OperatorState } from '../stream/program.ts'
 import { rowSpecOf, type World } from './world.ts'
 
@@ -21,37 +23,24 @@ export interface Replayed {
   readonly entries: ReadonlyMap<string, number>
 }
 
-/** Replays the epochs of `manifests`, which begin with the genesis manifest. */
+/** Replays the epochs of `manifests`, which begin with the genesis manifest, each by the build that committed it. */
 export async function replay(world: World, manifests: readonly Manifest[]): Promise<Replayed> {
-  const { compiled } = world
-  const states = compiled.stateful.map(({ operator }) =>
-    compiled.state(operator, [0, compiled.settings.keyGroups], null, []),
-  )
-  const rows = new Map<string, MemoryRow[]>(Object.keys(compiled.sinks).map((id) => [id, []]))
+  const states = new Map<string, OperatorState>()
+  const rows = new Map<string, MemoryRow[]>([...world.sinks.keys()].map((id) => [id, []]))
   for (let i = 1; i < manifests.length; i++) await replayEpoch(world, manifests[i - 1], manifests[i], states, rows)
-  return { rows, entries: new Map(states.map((state) => [state.operator, state.entries])) }
+  return { rows, entries: new Map([...states].map(([operator, state]) => [operator, state.entries])) }
 }
 
 async function replayEpoch(
   world: World,
   parent: Manifest,
   manifest: Manifest,
-  states: readonly OperatorState[],
+  states: Map<string, OperatorState>,
   rows: Map<string, MemoryRow[]>,
 ): Promise<void> {
-  const { compiled } = world
+  const compiled = world.compiledOf(manifest.build)
   const store = memoryStore()
-  const writers: Record<string, StageWriter> = {}
-  for (const [id, spec] of Object.entries(compiled.sinks)) {
-    const context = {
-      store,
-      prefix: `replay/${id}/`,
-      incarnation: manifest.incarnation,
-      epoch: manifest.epoch,
-      lanes: spec.lanes,
-    }
-    writers[id] = memoryStageWriter(context, rowSpecOf(id, spec))
-  }
+  const writers = writersOf(compiled, manifest, store)
   const program = compiled.program({
     stage: 'fused',
     shards: 1,
@@ -59,7 +48,7 @@ async function replayEpoch(
     processingTimeMs: manifest.processingTimeMs,
     watermarkMs: parent.watermarkMs,
     writers,
-    states,
+    states: compiled.stateful.map(({ operator }) => stateOf(compiled, operator, states)),
     convicted: manifest.convicted,
   })
   for (const { source, partition, start, end } of manifest.progress) {
@@ -68,11 +57,27 @@ async function replayEpoch(
     for await (const batch of batches) program.consume(source, batch)
   }
   program.finish(manifest.watermarkMs)
-  for (const state of states) state.settle()
+  for (const state of states.values()) state.settle()
   for (const id in writers) {
     for (const part of await writers[id].seal()) {
       const committable = { parts: [part], epoch: manifest.epoch, lane: part.lane } as unknown as Committable
       rows.get(id)!.push(...(await readStagedRows(store, committable)))
     }
   }
+}
+
+function writersOf(compiled: Compiled, manifest: Manifest, store: Store): Record<string, StageWriter> {
+  const { incarnation, epoch } = manifest
+  const writers: Record<string, StageWriter> = {}
+  for (const [id, spec] of Object.entries(compiled.sinks)) {
+    const context = { store, prefix: `replay/${id}/`, incarnation, epoch, lanes: spec.lanes }
+    writers[id] = memoryStageWriter(context, rowSpecOf(compiled, id))
+  }
+  return writers
+}
+
+function stateOf(compiled: Compiled, operator: string, states: Map<string, OperatorState>): OperatorState {
+  const found = states.get(operator) ?? compiled.state(operator, [0, compiled.settings.keyGroups], null, [])
+  states.set(operator, found)
+  return found
 }

@@ -8,26 +8,18 @@
 
 import type { MemoryRow } from '../adapters/memory/table.ts'
 import { collect } from '../epoch/collect.ts'
-import { isPawlError, PawlError } from '../model/errors.ts'
+import { PawlError } from '../model/errors.ts'
 import { type Prng, prng } from '../model/prng.ts'
 import type { Settings } from '../model/settings.ts'
 import { compile } from '../stream/compile.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import { jobOf, type Sabotage } from './actor.ts'
-import {
-  Broken,
-  type Chain,
-  type ChainMemory,
-  chainOf,
-  checkChain,
-  checkNothingUncommitted,
-  checkStore,
-  checkVisible,
-} from './check.ts'
+import { Broken, type Chain, chainOf, checkChain, checkStore, checkVisible } from './check.ts'
 import { createDriver } from './drive.ts'
 import { type Fault, type FaultScript, gate } from './gate.ts'
+import { tell } from './story.ts'
 import { type Arrival, arrivalsOf, type SimulationInput } from './workload.ts'
-import { createWorld, type World } from './world.ts'
+import { World } from './world.ts'
 
 /** What a simulation is given; everything else is drawn from the seed. */
 export interface SimulateOptions {
@@ -72,7 +64,7 @@ const kinds: readonly Fault['fault'][] = [
   'timeout',
 ]
 
-/** Runs one simulation. Throws `SIMULATION_FAILED` with the seed, the broken invariant and the end of the trace. */
+/** Runs one simulation. Throws `SIMULATION_FAILED` with the broken invariant, what happened, and how to repeat it. */
 export async function simulate(pipeline: unknown, options: SimulateOptions = {}): Promise<Simulated> {
   const seed = options.seed ?? 1
   const random = prng(seed)
@@ -80,26 +72,13 @@ export async function simulate(pipeline: unknown, options: SimulateOptions = {})
   const counts = new Map(Object.keys(compiled.sources).map((source) => [source, 1 + random.int(4)]))
   const partitions = (source: string) => counts.get(source) ?? 1
   const baseOffset = random.chance(0.2) ? 9_007_199_254_740_993n : BigInt(random.int(100))
-  const world = createWorld({ compiled, seed: random.uint32(), partitions, baseOffset })
   const arrivals = arrivalsOf(compiled, options.input, random.fork(), partitions)
+  const world = new World({ compiled, seed: random.uint32(), partitions, baseOffset, ...drawLatency(random.fork()) })
   try {
     return await run(world, seed, random, arrivals, options)
   } catch (error) {
-    throw failure(world, seed, error)
+    throw simulationFailed(world, error, `seed ${seed}`, `simulate(pipeline, { seed: ${seed} })`)
   }
-}
-
-/** The failure as a person reads it. */
-function failure(world: World, seed: number, error: unknown): unknown {
-  const broken = error instanceof Broken || isPawlError(error) || error instanceof Error
-  const why = broken ? error.message : String(error)
-  const trace = world.trace.slice(-60).join('\n')
-  return new PawlError(
-    'SIMULATION_FAILED',
-    `seed ${seed} of ${world.compiled.topology.pipeline}: ${why}\n--- the end of the trace\n${trace}\n---`,
-    { seed, invariant: why },
-    error,
-  )
 }
 
 /** Small epochs, several shards, early hand-overs: what a large pipeline meets in a day, in a few calls. */
@@ -116,12 +95,19 @@ function drawSettings(compiled: Compiled, random: Prng, fixed: Partial<Settings>
       ...compiled.settings.checkpoint,
       intervalMs: random.pick([0, 100, 1000]),
       minPauseMs: random.pick([0, 50]),
+      timeoutMs: 600_000,
     },
-    retain: { epochs: 100 },
+    retain: { epochs: random.pick([100, 100, 12]) },
     runEpochsMax: 2 + random.int(20),
     ...fixed,
   }
   return { ...compiled, settings: drawn, topology: compiled.topology }
+}
+
+/** Often calls take no time; sometimes so much that leases must be renewed, and others find them expired. */
+function drawLatency(random: Prng): { latencyMs?: () => number } {
+  const slowest = random.pick([0, 0, 10, 1000, 5000])
+  return slowest === 0 ? {} : { latencyMs: () => random.int(slowest) }
 }
 
 async function run(
@@ -131,14 +117,15 @@ async function run(
   arrivals: readonly Arrival[],
   options: SimulateOptions,
 ): Promise<Simulated> {
-  const memory: ChainMemory = new Map()
   const tally = { faults: 0, healed: 0 }
   const chaos = chaosOf(world, random.fork(), arrivals, options, tally)
+  const cold = random.fork()
+  const coldChance = random.pick([0, 0.3, 1])
   const driver = createDriver({
     world,
-    memory,
     sabotage: options.sabotage,
     mortal: random.chance(0.8),
+    cold: () => cold.chance(coldChance),
     script: chaos.script,
     onEvent: (event) => {
       if (event.event === 'healed') tally.healed++
@@ -150,54 +137,52 @@ async function run(
     world.releaseAll()
     chaos.arrive(Math.max(1, random.int(20)))
     await driver.untilDone({ rings: 400 })
-    checkChain(await chainOf(world, memory))
+    checkChain(await chainOf(world))
   }
   await driver.untilOver({ rings: 400 })
-  if (chaos.restored()) {
+  if (world.restored) {
     // A sink that was restored after its last epoch is healed by its next one.
     chaos.again()
     await driver.untilDone({ rings: 400 })
   }
-  const chain = await checkWorld(world, memory, chaos.restored())
+  const chain = await checkWorld(world)
   const rows = new Map([...world.sinks].map(([id, sink]) => [id, sink.visible()]))
   options.verify?.(rows)
-  return {
-    seed,
-    epochs: chain.head.committed.epoch,
-    processes: driver.actors.length,
-    calls: world.calls,
-    ...tally,
-    rows,
-    trace: world.trace,
-  }
+  const { calls, trace } = world
+  return { seed, epochs: chain.head.committed.epoch, processes: driver.actors.length, calls, ...tally, rows, trace }
 }
 
 /** Everything that must hold once a world has come to rest. */
-export async function checkWorld(world: World, memory: ChainMemory, restored: boolean): Promise<Chain> {
-  await checkNothingUncommitted(world)
-  const chain = await chainOf(world, memory)
+export async function checkWorld(world: World): Promise<Chain> {
+  if (world.broken !== null) throw new Broken(world.broken)
+  const chain = await chainOf(world)
   checkChain(chain)
-  await checkVisible(world, chain, restored ? 'by marker' : 'all')
+  await checkVisible(world, chain, world.restored ? 'by marker' : 'all')
   await collectAll(world)
-  await checkStore(world, await chainOf(world, memory), true)
+  await checkStore(world, await chainOf(world), true)
+  if (world.broken !== null) throw new Broken(world.broken)
   return chain
 }
 
 async function collectAll(world: World): Promise<void> {
   const calm = gate(world, -1, () => null)
-  await collect(
-    jobOf(
-      {
-        world,
-        number: -1,
-        start: { pipeline: '', sequence: 0, wakes: 0 },
-        script: () => null,
-        mortal: true,
-        onEvent: () => {},
-      },
-      calm,
-    ),
-  )
+  const start = { pipeline: '', sequence: 0, wakes: 0 }
+  await collect(jobOf({ world, number: -1, start, script: () => null, mortal: true, onEvent: () => {} }, calm))
+}
+
+/** The failure as a person reads it: what broke, what happened before, how to see it again. */
+export function simulationFailed(world: World, error: unknown, which: string, repeat: string): PawlError {
+  const invariant = error instanceof Error ? error.message : String(error)
+  const text = [
+    `${which} of ${world.compiled.topology.pipeline} broke an invariant: ${invariant}`,
+    '',
+    `what happened (${world.calls} port calls)`,
+    tell(world.story),
+    '',
+    `again: ${repeat}, with the same pipeline and input`,
+    '',
+  ].join('\n')
+  return new PawlError('SIMULATION_FAILED', text, { invariant, repeat }, error)
 }
 
 interface Chaos {
@@ -207,8 +192,6 @@ interface Chaos {
   left(): number
   /** Appends all records once more. */
   again(): void
-  /** Whether a sink was ever restored. */
-  restored(): boolean
 }
 
 function chaosOf(
@@ -222,7 +205,6 @@ function chaosOf(
   const rollbackChance = (options.rollbacks ?? true) && random.chance(0.3) ? 0.01 : 0
   const backups = new Map<string, ReturnType<NonNullable<ReturnType<World['sinks']['get']>>['snapshot']>>()
   let arrived = 0
-  let restored = false
   const arrive = (count: number) => {
     for (const { source, partition, record } of arrivals.slice(arrived, arrived + count))
       void world.logs.get(source)!.append(partition, [record])
@@ -237,7 +219,7 @@ function chaosOf(
       // A backup without the base markers is a sink that was recreated: that is another test.
       if (backup && backup.markers.size === world.compiled.sinks[id].lanes && random.chance(rollbackChance)) {
         sink.restore(backup)
-        restored = true
+        world.restored = true
         world.note(`sink ${id} was restored from a backup`)
       }
     }
@@ -250,7 +232,6 @@ function chaosOf(
       arrived = 0
       arrive(arrivals.length)
     },
-    restored: () => restored,
     script(actor) {
       const doomed = actor < failing
       const at = new Set(
