@@ -36,6 +36,7 @@ export function linkContradictions(manifest: Manifest, parent: Manifest, parentI
     ...unless(manifest.generation >= parent.generation, `its generation ${manifest.generation} is lower than before`),
     ...unless(!falls(parent.watermarkMs, manifest.watermarkMs), 'its watermark is lower than before'),
     ...progressContradictions(manifest, parent),
+    ...stateContradictions(manifest, parent),
     ...markerContradictions(manifest, markersAfter(parent, parentItem.manifest.sha256)),
   ]
 }
@@ -108,6 +109,21 @@ function countContradictions({ counts, committables, progress }: Manifest): stri
       return unless(sum === all, `the parts of lane ${laneName(sink, lane)} have ${sum} rows, not ${all}`)
     }),
   ]
+}
+
+/** State does not vanish: each operator covers as many key groups as before. */
+function stateContradictions(manifest: Manifest, parent: Manifest): string[] {
+  const ends = endsOf(manifest)
+  return [...endsOf(parent)].flatMap(([operator, before]) => {
+    const end = ends.get(operator) ?? 0
+    return unless(end === before, `the state of ${operator} ends at key group ${end}, before at ${before}`)
+  })
+}
+
+function endsOf({ snapshots }: Manifest): ReadonlyMap<string, number> {
+  const ends = new Map<string, number>()
+  for (const { operator, keyGroups } of snapshots) ends.set(operator, Math.max(ends.get(operator) ?? 0, keyGroups[1]))
+  return ends
 }
 
 /** The shards of an operator lie end to end from key group 0. */
