@@ -141,7 +141,11 @@ for (const end of ['commit', 'abort'] as const) {
     const committable = await staged()
     const id = idOf(rig)
     const control = { topic: controlTopic(rig.identity), lanes: 1, patienceMs: 5000 }
-    const transaction = await takeOver(link, id, { timeoutMs: transactionTimeoutMs, patienceMs: 5000 })
+    const transaction = await takeOver(link, id, {
+      timeoutMs: transactionTimeoutMs,
+      patienceMs: 5000,
+      coordinator: { node: null },
+    })
     // This broker does not verify partitions, so those that are not added miss the end of the transaction.
     await transaction.addPartitions([{ topic, partitions: [0] }])
     const batches: ReadyBatch[] = [markerBatch(control, 0, id, markerOf(rig.incarnation, epoch))]

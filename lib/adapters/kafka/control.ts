@@ -83,15 +83,17 @@ export function markerBatch(options: ControlOptions, lane: number, id: string, m
 
 /**
  * The marker of a lane, null when there is none (or no topic, or a tombstone in its place); `'unstable'` when an
- * open transaction has kept the end of the partition from being read for as long as `patienceMs`.
+ * open transaction has kept the end of the partition from being read for as long as `patienceMs`. `known`: the
+ * control topic as it was just looked up.
  */
 export async function readMarker(
   link: KafkaLink,
   options: ControlOptions,
   lane: number,
   id: string,
+  known?: TopicLayout,
 ): Promise<Marker | null | 'unstable'> {
-  const layout = await present(link, options.topic)
+  const layout = known ?? (await present(link, options.topic))
   const leader = layout?.leaders[lane]
   if (leader === undefined) return null
   const partition = new ControlPartition(link, options, lane, leader)

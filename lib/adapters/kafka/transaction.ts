@@ -31,6 +31,8 @@ const requestBytesMax = 8 * 1024 * 1024
 const requestsUnderWay = 3
 
 export interface TransactionOptions {
+  /** Where the coordinator of the id was found last; kept from one take-over to the next. */
+  readonly coordinator: { node: number | null }
   /** After which the broker aborts the transaction by itself (`transaction.timeout.ms`). */
   readonly timeoutMs: number
   /** How long to put up with a coordinator that says "not now". */
@@ -60,7 +62,7 @@ export interface Transaction {
  * are written. Throws `TRANSACTION_TIMEOUT_INVALID`, `SINK_UNAVAILABLE`, `AUTHORIZATION_FAILED`.
  */
 export async function takeOver(link: KafkaLink, id: string, options: TransactionOptions): Promise<Transaction> {
-  const ask = coordinated(link, id, options.patienceMs)
+  const ask = coordinated(link, id, options)
   const { before, producer } = await initialized(ask, id, options)
   const send = sender(link, producer, options.timeoutMs)
   return {
@@ -123,19 +125,21 @@ async function end(ask: Coordinated, producer: Producer, commit: boolean): Promi
 type Coordinated = <T>(request: WireRequest<T>, errorOf?: (answer: T) => number) => Promise<T>
 
 /** Sends to the coordinator of `id`, finding it (again) as needed, while it answers "not now". */
-function coordinated(link: KafkaLink, id: string, patienceMs: number): Coordinated {
-  let node: number | null = null
+function coordinated(link: KafkaLink, id: string, { coordinator, patienceMs }: TransactionOptions): Coordinated {
   return async (request, errorOf = (answer) => (answer as { readonly error: number }).error) => {
     const patient = patience(patienceMs)
     for (;;) {
-      const found = node === null ? await link.send('any', findCoordinator(id)) : null
-      if (found?.error === kafkaCode.none) node = found.node
+      const found = coordinator.node === null ? await link.send('any', findCoordinator(id)) : null
+      if (found?.error === kafkaCode.none) coordinator.node = found.node
       let error = found?.error ?? kafkaCode.none
-      if (node !== null) {
-        const answer = await link.send(node, request)
+      if (coordinator.node !== null) {
+        const answer = await link.send(coordinator.node, request).catch((lost: unknown) => {
+          coordinator.node = null
+          throw lost
+        })
         error = errorOf(answer)
         if (!isCoordinatorRetry(error)) return answer
-        if (error !== concurrentTransactions) node = null
+        if (error !== concurrentTransactions) coordinator.node = null
       } else if (!isCoordinatorRetry(error)) throw kafkaError(error, `coordinator of ${id}`, found?.message)
       if (!(await patient.wait())) throw kafkaError(error, `${request.apiName} of ${id}`)
     }

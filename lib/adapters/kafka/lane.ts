@@ -1,0 +1,125 @@
+/**
+ * One lane of a Kafka sink: a transactional id, its partition of the control topic, and what is done with both.
+ *
+ * Take over, look at the marker, write: in this order, in one transaction, or not at all. The marker is read after
+ * the take-over, when no earlier producer of the id can commit any more.
+ */
+import { isPawlError, PawlError } from '../../model/errors.ts'
+import type { Marker, StagedPart } from '../../model/manifest.ts'
+import type { Store } from '../../ports/store.ts'
+import { type ControlOptions, markerBatch, readMarker } from './control.ts'
+import type { KafkaLink, TopicLayout } from './link.ts'
+import { type ReadyBatch, stagedTopics, stagedWindows } from './staged.ts'
+import { checkedTargets } from './targets.ts'
+import { type Leaders, type Transaction, type TransactionOptions, takeOver } from './transaction.ts'
+
+/** After a take-over only replication can lag, so a control partition that is unstable then is taken for hung. */
+const graceMs = 500
+
+export interface KafkaLaneOptions {
+  readonly id: string
+  readonly lane: number
+  readonly control: ControlOptions
+  /** Topics that the sink writes to now. */
+  readonly topics: readonly string[]
+  readonly timeoutMs: number
+}
+
+/** A lane in our hands. */
+export interface TakenLane {
+  readonly transaction: Transaction
+  /** The marker found in it. */
+  readonly found: Marker | null
+  /** The control topic and the topics asked for, as they are now. */
+  readonly layouts: ReadonlyMap<string, TopicLayout>
+}
+
+export class KafkaLane {
+  readonly #link: KafkaLink
+  readonly #options: KafkaLaneOptions
+  readonly #transaction: TransactionOptions
+
+  constructor(link: KafkaLink, options: KafkaLaneOptions) {
+    this.#link = link
+    this.#options = options
+    const { timeoutMs, control } = options
+    this.#transaction = { timeoutMs, patienceMs: control.patienceMs, coordinator: { node: null } }
+  }
+
+  /** The marker, without taking the lane over. */
+  async marker(): Promise<Marker | null> {
+    const { control, lane, id } = this.#options
+    return this.#stable(await readMarker(this.#link, control, lane, id))
+  }
+
+  /** Takes the id over, then reads the marker. `topics`: where rows are to go. */
+  async takeOver(topics: readonly string[]): Promise<TakenLane> {
+    const { control, lane, id } = this.#options
+    const { transaction, layouts } = await this.#begin(topics)
+    const known = layouts.get(control.topic)
+    const { before } = transaction
+    const patience = before === null ? control : { ...control, patienceMs: graceMs }
+    const found = await readMarker(this.#link, patience, lane, id, known)
+    if (found !== 'unstable') return { transaction, found, layouts }
+    if (before === null) return { transaction, found: this.#stable(found), layouts }
+    await this.#mend(transaction, topics)
+    const again = await this.#begin(topics)
+    return { ...again, found: this.#stable(await readMarker(this.#link, control, lane, id, known)) }
+  }
+
+  /**
+   * Rows and marker, all or nothing. Throws `UNKNOWN_RESULT` when the answer to the commit was lost, and what
+   * stands in the way of the rows: `TOPIC_MISSING`, `TOPIC_RECREATED`, `OBJECT_MISSING`, `OBJECT_DAMAGED`,
+   * `ROWS_REFUSED`; `TRANSACTION_FENCED` when somebody else took the id over.
+   */
+  async write(taken: TakenLane, marker: Marker, parts: readonly StagedPart[], store: Store): Promise<void> {
+    const { transaction, layouts } = taken
+    const { control, lane, id } = this.#options
+    const targets = checkedTargets(stagedTopics(parts), layouts)
+    const leaders: Leaders = new Map([...layouts].map(([topic, layout]) => [topic, layout.leaders]))
+    try {
+      await transaction.addPartitions([...targets, { topic: control.topic, partitions: [lane] }])
+      let ready: ReadyBatch[] = [markerBatch(control, lane, id, marker)]
+      for await (const window of stagedWindows(store, parts)) {
+        await transaction.send([...ready, ...window], leaders)
+        ready = []
+      }
+      if (ready.length > 0) await transaction.send(ready, leaders)
+    } catch (error) {
+      // Only a courtesy to readers: the next take-over, or the timeout, aborts as well.
+      if (!isPawlError(error) || error.kind !== 'Fenced') await transaction.abort().catch(() => undefined)
+      throw error
+    }
+    await transaction.commit()
+  }
+
+  async #begin(topics: readonly string[]): Promise<Omit<TakenLane, 'found'>> {
+    const both = [
+      takeOver(this.#link, this.#options.id, this.#transaction),
+      this.#link.topics([this.#options.control.topic, ...topics]),
+    ] as const
+    // Neither may go on behind the back of a caller who has seen the other fail.
+    await Promise.allSettled(both)
+    const [transaction, layouts] = await Promise.all(both)
+    return { transaction, layouts }
+  }
+
+  /**
+   * Ends what the coordinator ended without telling all partitions (a broker that restarts in that moment takes
+   * partitions for deleted whose metadata it has not read yet; they would stay unreadable for ever). A transaction
+   * of the same producer over those partitions, ended the same way, ends the hung one with it.
+   */
+  async #mend(transaction: Transaction, topics: readonly string[]): Promise<void> {
+    const { control, lane } = this.#options
+    const layouts = await this.#link.topics([...new Set([...this.#options.topics, ...topics])])
+    const targets = [...layouts].map(([topic, { leaders }]) => ({ topic, partitions: [...leaders.keys()] }))
+    await transaction.addPartitions([...targets, { topic: control.topic, partitions: [lane] }])
+    await (transaction.before === 'committed' ? transaction.commit() : transaction.abort())
+  }
+
+  #stable(found: Marker | null | 'unstable'): Marker | null {
+    if (found !== 'unstable') return found
+    const place = `${this.#options.control.topic}/${this.#options.lane}`
+    throw new PawlError('SINK_UNAVAILABLE', `an open transaction keeps the end of ${place} from being read`)
+  }
+}
