@@ -1,7 +1,7 @@
 /**
  * Looks into files sinks for `pawl verify`: their markers, and whether the visible files are what was committed.
  *
- * A target names its directory, so no pipeline file is needed. A visible file that is gone is no fault (readers may
+ * A target names its directory, by itself or within that of the place, so no pipeline file is needed. A visible file that is gone is no fault (readers may
  * take files away), a changed one is; what waits to be promoted must be there.
  */
 import { readMarker } from '../adapters/file/lane-marker.ts'
@@ -12,15 +12,18 @@ import type { RegisteredLane } from '../model/head.ts'
 import type { Marker } from '../model/manifest.ts'
 
 /** The marker of a lane of a files sink; `unreadable` for any other target. */
-export function readFileMarker({ target, lane }: RegisteredLane): Marker | null | 'unreadable' {
-  return isFiles(target) ? readMarker(pathsOf(target).markerOf(lane)) : 'unreadable'
+export function readFileMarker(directory: string, { target, lane }: RegisteredLane): Marker | null | 'unreadable' {
+  return isFiles(target) ? readMarker(pathsOf(target, directory).markerOf(lane)) : 'unreadable'
 }
 
 /** What is wrong with the files of one lane and epoch. */
-export function readFileOutput({ committable, incarnation, promoted }: CommittedOutput): ChainFault[] {
+export function readFileOutput(
+  directory: string,
+  { committable, incarnation, promoted }: CommittedOutput,
+): ChainFault[] {
   const { target, epoch, lane, parts } = committable
   if (!isFiles(target)) return []
-  const paths = pathsOf(target)
+  const paths = pathsOf(target, directory)
   const visible = paths.visibleFile(incarnation, epoch, lane)
   return parts.flatMap((part): ChainFault[] => {
     const { file, sha256 } = handleOf(part)

@@ -37,17 +37,17 @@ export const verifyCommand: Command = {
 
 async function audit(call: Call, opened: OpenedPipeline): Promise<number> {
   const { output } = call
-  const { ledger, store, head } = opened
+  const { directory, ledger, store, head } = opened
   const sinks = await sinksOf(call, opened)
   const verified = await verify({
     ledger,
     store,
     pipeline: head.pipeline,
     readMarker: async (lane) => {
-      const marker = readFileMarker(lane)
+      const marker = readFileMarker(directory, lane)
       return marker === 'unreadable' ? sinks.readMarker(lane) : marker
     },
-    readOutput: async (committed) => readFileOutput(committed),
+    readOutput: async (committed) => readFileOutput(directory, committed),
   }).finally(sinks.close)
   const { faults } = verified
   output.record(recordOf(verified))

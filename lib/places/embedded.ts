@@ -55,7 +55,7 @@ export async function openPlace(options: EmbeddedOptions): Promise<EmbeddedPlace
   const openTopicSink = (id: string, spec: TopicSpec<unknown, unknown>, context: OpenContext): Promise<Sink> | Sink => {
     const cluster = spec.cluster ?? options.cluster
     if (cluster !== null) return cluster.openSink(spec, id, context)
-    return openFileSink({ sink: id, directory: join(directory, 'files', context.pipeline), spec })
+    return openFileSink({ sink: id, directory: join(directory, 'files', context.pipeline), within: directory, spec })
   }
   const openSink = async (id: string, spec: SinkSpec<unknown, unknown>, context: OpenContext): Promise<Sink> =>
     spec.kind === 'topic' ? openTopicSink(id, spec, context) : spec.open(id, context)

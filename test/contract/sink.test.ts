@@ -84,7 +84,7 @@ const file: Implementation<SinkSubject> = {
     const directory = await mkdtemp(join(tmpdir(), 'pawl-files-'))
     const controls = fileControls(directory)
     const store = memoryStore()
-    const open = () => openFileSink({ sink: 'rows', directory, spec: contractRowSpec })
+    const open = () => openFileSink({ sink: 'rows', directory, within: null, spec: contractRowSpec })
     return {
       open: async () => ({ sink: open(), store, controls }),
       dispose: () => rm(directory, { recursive: true }),

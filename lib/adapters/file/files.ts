@@ -34,7 +34,12 @@ export function files<V, K = string>(options: FilesOptions<K, V>): CustomSinkSpe
     async open(sink, { pipeline, directory: place }) {
       const directory = options.directory ?? (place === null ? null : join(place, 'files', pipeline))
       if (directory === null) throw new PawlError('PIPELINE_INVALID', `files sink ${sink} names no directory`, { sink })
-      return openFileSink({ sink, directory, spec: { topic: sink, key, value, route: null, headers: null } })
+      return openFileSink({
+        sink,
+        directory,
+        within: place,
+        spec: { topic: sink, key, value, route: null, headers: null },
+      })
     },
   } satisfies CustomSinkSpec<K, V>)
 }

@@ -18,12 +18,16 @@ import type { PromoteResult } from '../../ports/sink.ts'
 import { markerAfter, sameMarker } from '../shared/markers.ts'
 import { dropOlder, hasIntent, noteIntent, readMarker, writeMarker } from './lane-marker.ts'
 import { fileBytes, fileSha256, namesIn, removeFile, syncPath, unlessAbsent } from './sink-files.ts'
-import { handleOf, isStagedThrough, onlyPart, pathsOf, type SinkPaths } from './sink-paths.ts'
+import { handleOf, isStagedThrough, onlyPart, type SinkPaths } from './sink-paths.ts'
 import { stagedFault } from './stage-files.ts'
 
-/** Promotes one lane into the target that the committable names. */
-export function publish(committable: Committable, permit: CommitPermit, healing: boolean): PromoteResult {
-  const paths = pathsOf(committable.target)
+/** Promotes one lane into `paths`, those of the target that the committable names. */
+export function publish(
+  paths: SinkPaths,
+  committable: Committable,
+  permit: CommitPermit,
+  healing: boolean,
+): PromoteResult {
   const directory = paths.markerOf(committable.lane)
   const isMine = () => sameMarker(readMarker(directory), committable.prev)
   const refused = (): PromoteResult => ({ result: 'refused', found: readMarker(directory) })

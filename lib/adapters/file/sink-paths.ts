@@ -9,7 +9,7 @@
  * Epochs have 12 digits, so that names sort by epoch; incarnations are cut to 8 characters.
  */
 import { randomBytes } from 'node:crypto'
-import { join, resolve } from 'node:path'
+import { isAbsolute, join, relative, resolve } from 'node:path'
 import { assert } from '../../model/assert.ts'
 import type { Committable, StagedPart } from '../../model/manifest.ts'
 
@@ -30,15 +30,25 @@ export interface FileHandle {
 
 const scheme = 'files:'
 
-/** The target of a sink, as committables name it. */
-export function targetOf(directory: string, sink: string): string {
-  return `${scheme}${join(resolve(directory), sink)}`
+/**
+ * The target of a sink, as committables name it: `files:/…`, or `files:./…` when it lies within the place.
+ *
+ * A place that is moved, copied or restored elsewhere takes its files along: an absolute target would have the
+ * copy publish into the original.
+ */
+export function targetOf(directory: string, sink: string, within: string | null): string {
+  const root = resolve(directory, sink)
+  const inside = within === null ? null : relative(resolve(within), root)
+  const isInside = inside !== null && !inside.startsWith('..') && !isAbsolute(inside)
+  return isInside ? `${scheme}./${inside}` : `${scheme}${root}`
 }
 
-/** Paths of a target. */
-export function pathsOf(target: string): SinkPaths {
+/** Paths of a target, seen from a place (null: from none). */
+export function pathsOf(target: string, within: string | null): SinkPaths {
   assert(target.startsWith(scheme), `${target} is no target of a files sink`)
-  const root = target.slice(scheme.length)
+  const named = target.slice(scheme.length)
+  assert(isAbsolute(named) || within !== null, `${target} lies within a place, and none is known`)
+  const root = isAbsolute(named) ? named : resolve(within!, named)
   const staged = join(root, '.staged')
   return {
     root,

@@ -11,7 +11,7 @@ import { makeDurableDirectory } from '../shared/durable-directory.ts'
 import type { RowSpec } from '../shared/row-encoding.ts'
 import { makeMarkerDirectory, readMarker, writeMarker } from './lane-marker.ts'
 import { publish } from './publish.ts'
-import { onDisk, removeFile } from './sink-files.ts'
+import { fileBytes, onDisk, removeFile } from './sink-files.ts'
 import { handleOf, pathsOf, targetOf } from './sink-paths.ts'
 import { assembleParts, fileStageWriter } from './stage-files.ts'
 
@@ -23,19 +23,25 @@ export interface FileSinkOptions {
   /** Sink id; the subdirectory that the files are in. */
   readonly sink: string
   readonly directory: string
+  /** Directory of the place, if there is one; a target within it moves with it. */
+  readonly within: string | null
   /** Serdes, route and headers of the rows. */
   readonly spec: RowSpec
 }
 
 /** Opens a files sink; directories are made when the first lane is registered or the first row is staged. */
-export function openFileSink({ sink, directory, spec }: FileSinkOptions): Sink {
-  const target = targetOf(directory, sink)
-  const paths = pathsOf(target)
+export function openFileSink({ sink, directory, within, spec }: FileSinkOptions): Sink {
+  const target = targetOf(directory, sink, within)
+  const paths = pathsOf(target, within)
+  let stagedIsDurable = false
   return {
     target,
     limits,
     async stage(context) {
-      onDisk('make', paths.staged, () => makeDurableDirectory(paths.staged))
+      if (!stagedIsDurable || fileBytes(paths.staged) === null) {
+        onDisk('make', paths.staged, () => makeDurableDirectory(paths.staged))
+        stagedIsDurable = true
+      }
       return fileStageWriter(paths, spec, context)
     },
     async assemble(parts, context) {
@@ -48,7 +54,7 @@ export function openFileSink({ sink, directory, spec }: FileSinkOptions): Sink {
       return readMarker(own) ?? marker
     },
     async promote(committable, permit, options) {
-      return publish(committable, permit, options?.healing ?? false)
+      return publish(pathsOf(committable.target, within), committable, permit, options?.healing ?? false)
     },
     async marker(lane) {
       return readMarker(paths.markerOf(lane))

@@ -48,22 +48,32 @@ test(`shows each epoch and keeps each append once when the power is cut, ${cuts}
   try {
     for (let round = 0; round < cuts; round++) {
       const child = startChild(writer, [disk.path, `w${round}`])
-      while (child.lines.length < 8) await sleep(1)
-      await sleep(Math.random() * 60)
-      child.kill('SIGSTOP')
-      // What it printed before it stopped may still be on its way to us.
-      await sleep(20)
-      const printed = [...lines, ...child.lines]
-      const epochs = await disk.afterPowerCut(async (path) => {
-        await checkAppends(path, printed)
-        return checkEpochs(path, promotedOf(printed))
-      })
-      expect(epochs).toBeGreaterThan(round)
-      child.kill('SIGKILL')
-      await child.ended
+      try {
+        await until(() => child.lines.length >= 8)
+        await sleep(Math.random() * 60)
+        child.kill('SIGSTOP')
+        // What it printed before it stopped may still be on its way to us.
+        await sleep(20)
+        const printed = [...lines, ...child.lines]
+        const epochs = await disk.afterPowerCut(async (path) => {
+          await checkAppends(path, printed)
+          return checkEpochs(path, promotedOf(printed))
+        })
+        expect(epochs).toBeGreaterThan(round)
+      } finally {
+        // A stopped process would outlive the test and keep the file system busy.
+        child.kill('SIGKILL')
+        await child.ended
+      }
       lines.push(...child.lines)
     }
   } finally {
     disk.unmount()
   }
 })
+
+async function until(condition: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 20_000; !condition(); await sleep(1)) {
+    if (Date.now() > deadline) throw new Error('the writer printed nothing')
+  }
+}

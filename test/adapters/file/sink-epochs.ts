@@ -52,6 +52,7 @@ export function openEpochs(directory: string): Epochs {
   const sink = openFileSink({
     sink: 'rows',
     directory,
+    within: directory,
     spec: { topic: 'rows', key: serde, value: serde, route: null, headers: null },
   })
   const read = async (name: string) => JSON.parse((await store.read(name))!.toString()) as CommittedEpoch

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -24,7 +24,7 @@ const visibleName = '000000000001-0-a1b2c3d4.jsonl'
 
 /** A driver of a sink whose controls are not used. */
 function driverOf(): SinkDriver {
-  const sink = openFileSink({ sink: 'rows', directory, spec: contractRowSpec })
+  const sink = openFileSink({ sink: 'rows', directory, within: null, spec: contractRowSpec })
   const unused = () => Promise.reject(new Error('no control'))
   const controls = { visible: unused, backup: unused, dropMarker: unused, loseStaging: unused, damageStaging: unused }
   return new SinkDriver({ sink, store: memoryStore(), controls })
@@ -128,10 +128,27 @@ describe('publishing', () => {
 
   test('promotes into the target that the committable names, wherever the sink is now', async () => {
     const [driver, committable] = await committed()
-    const moved = openFileSink({ sink: 'rows', directory: join(directory, 'elsewhere'), spec: contractRowSpec })
+    const moved = openFileSink({
+      sink: 'rows',
+      directory: join(directory, 'elsewhere'),
+      within: null,
+      spec: contractRowSpec,
+    })
     expect(moved.target).not.toBe(committable.target)
     expect(await driver.promote(committable, { sink: moved })).toEqual({ result: 'promoted' })
     expect(visible()).toEqual([visibleName])
+  })
+
+  test('publishes into the place where it is now, when the place was moved with its files', async () => {
+    const place = join(directory, 'before')
+    const open = (within: string) => openFileSink({ sink: 'rows', directory: within, within, spec: contractRowSpec })
+    const before = new SinkDriver({ ...driverOf().subject, sink: open(place) })
+    await before.register()
+    const [committable] = await before.commit(1, [{ value: 'a' }])
+    cpSync(place, join(directory, 'after'), { recursive: true })
+    expect(await before.promote(committable!, { sink: open(join(directory, 'after')) })).toEqual({ result: 'promoted' })
+    expect(readdirSync(join(directory, 'after', 'rows'))).toContain(visibleName)
+    expect(readdirSync(join(place, 'rows'))).not.toContain(visibleName)
   })
 
   test('sweeps what attempts that failed have left, and nothing of later epochs or other lanes', async () => {
@@ -150,7 +167,7 @@ describe('staging', () => {
   const ownWriter = async (spec: Parameters<typeof openFileSink>[0]['spec']): Promise<[SinkDriver, StageWriter]> => {
     const driver = driverOf()
     await driver.register()
-    return [driver, await openFileSink({ sink: 'rows', directory, spec }).stage(driver.context(1))]
+    return [driver, await openFileSink({ sink: 'rows', directory, within: null, spec }).stage(driver.context(1))]
   }
   const shown = async (driver: SinkDriver, writer: StageWriter) => {
     for (const committable of await driver.commitParts(1, await writer.seal())) await driver.promote(committable)
@@ -232,7 +249,9 @@ describe('files()', () => {
     })
 
   test('writes below the place, or where it is told', async () => {
-    expect((await open(directory)).target).toBe(`files:${join(directory, 'files', 'p', 'rows')}`)
+    expect((await open(directory)).target).toBe('files:./files/p/rows')
+    expect((await open(directory, { directory: join(directory, 'out') })).target).toBe('files:./out/rows')
+    expect((await open(`${directory}/place`, { directory })).target).toBe(`files:${join(directory, 'rows')}`)
     expect((await open(null, { directory })).target).toBe(`files:${join(directory, 'rows')}`)
     await expect(open(null)).rejects.toMatchObject({ code: 'PIPELINE_INVALID' })
   })
