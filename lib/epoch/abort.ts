@@ -13,10 +13,11 @@ import { amend } from './amend.ts'
 import { type Cause, causeOf } from './cause.ts'
 import { holds, type Job, openSink } from './job.ts'
 import { left } from './leave.ts'
+import { abortEvents, spend } from './machine.ts'
 import { judgeFailure } from './restart.ts'
 
 export async function abort(job: Job, input: AbortInput): Promise<StepOutput> {
-  const { run } = input
+  const run = spend(input.run, abortEvents)
   const cause = causeOf(input.error)
   const nowMs = job.place.clock.nowMs()
   let attempt: string | null = null

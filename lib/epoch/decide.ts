@@ -5,6 +5,8 @@
  * Safe to repeat because: the same facts give the same decision, and every act that follows is conditional.
  */
 import type { Head } from '../model/head.ts'
+import { limits } from '../model/limits.ts'
+import type { RunKey } from '../model/steps.ts'
 import type { Facts } from './facts.ts'
 
 /** What a run does next; each variant carries the head on which it was decided. */
@@ -43,11 +45,22 @@ export function decide(facts: Facts): Decision {
   if (!head.run.open) return { decision: 'claim', head, reason: 'closed' }
   if (facts.holderGone) return { decision: 'claim', head, reason: 'gone' }
   if (facts.unchangedMs >= head.run.leaseMs) return { decision: 'claim', head, reason: 'expired' }
+  if (eventsOf(run) >= limits.runEventsMax)
+    return { decision: 'retire', reason: 'this run has watched for long enough' }
   return { decision: 'watch', head, waitMs: Math.min(head.run.leaseMs - facts.unchangedMs, 5000) }
 }
 
+/** An execution may have so many events, whether they go into epochs, failures or waiting. */
+function isSpent({ run, settings }: Facts, head: Head): boolean {
+  return head.run.epochs >= settings.runEpochsMax || eventsOf(run) >= limits.runEventsMax
+}
+
+function eventsOf(run: RunKey): number {
+  return run.events ?? 0
+}
+
 function decideAsClosed(facts: Facts, head: Head): Decision {
-  if (head.run.epochs >= facts.settings.runEpochsMax) return { decision: 'start-next', head }
+  if (isSpent(facts, head)) return { decision: 'start-next', head }
   return { decision: 'retire', reason: 'this run is closed' }
 }
 
@@ -60,7 +73,7 @@ function decideAsHolder(facts: Facts, head: Head): Decision {
   }
   if (head.committed.epoch > head.promotedThrough) return { decision: 'promote', head, epoch: head.promotedThrough + 1 }
   if (facts.stopping) return { decision: 'rest', head, reason: 'stopped', code: null }
-  if (head.run.epochs >= facts.settings.runEpochsMax) return { decision: 'hand-over', head }
+  if (isSpent(facts, head)) return { decision: 'hand-over', head }
   const missing = missingLanes(facts, head)
   if (missing.length > 0) return { decision: 'register', head, missing }
   const waitMs = dueAtMs(facts, head) - nowMs

@@ -8,6 +8,7 @@
 
 import { limits } from '../model/limits.ts'
 import type { Settings } from '../model/settings.ts'
+import type { RunKey } from '../model/steps.ts'
 
 /** Names of the steps that the machine calls; each is a function deployed, a handler on one machine. */
 export const stepNames = ['plan', 'operate', 'precommit', 'commit', 'promote', 'finalize', 'abort'] as const
@@ -76,6 +77,28 @@ export function machine({ resources, settings }: MachineOptions): StatesLanguage
       Left: { Type: 'Succeed' },
     },
   }
+}
+
+/** Events of one pass through plan, with its choice and a wait. */
+export const planEvents = 9
+
+/** Events of an abort, with the plan that may have failed before it. */
+export const abortEvents = 16
+
+/** Events of an epoch, from its tasks by stage and the lanes to promote; a Task state counts for five. */
+export function epochEvents(stageTasks: readonly number[], lanes: number): number {
+  const operate = stageTasks.reduce((sum, tasks) => sum + mapEvents(tasks) + 7, 0)
+  return operate + 5 + mapEvents(lanes) + 7 + 7
+}
+
+/** Events of a Map state with so many iterations of one Task. */
+export function mapEvents(iterations: number): number {
+  return 4 + 7 * iterations
+}
+
+/** Counts what an execution spends, so that it ends long before its limit. */
+export function spend(run: RunKey, events: number): RunKey {
+  return { ...run, events: (run.events ?? 0) + events }
 }
 
 /** Every step but operate: far below half the lease, and below what a function may take. */

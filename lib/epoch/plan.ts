@@ -21,6 +21,7 @@ import { type Decision, decide } from './decide.ts'
 import { gatherFacts } from './facts.ts'
 import { holds, type Job, readManifest } from './job.ts'
 import { handOver, leave, left } from './leave.ts'
+import { epochEvents, mapEvents, planEvents, spend } from './machine.ts'
 import { lanesToPromote } from './promote.ts'
 import { register } from './register.ts'
 import { renew } from './renew.ts'
@@ -31,7 +32,8 @@ import { type Survey, survey } from './survey.ts'
 
 const decisionsMax = 50
 
-export async function plan(job: Job, input: PlanInput): Promise<StepOutput> {
+export async function plan(job: Job, seen: PlanInput): Promise<StepOutput> {
+  const input = { ...seen, run: spend(seen.run, planEvents) }
   for (let decisions = 0; decisions < decisionsMax; decisions++) {
     const output = await act(job, input, decide(await gatherFacts(job, input)))
     if (output !== null) return output
@@ -68,7 +70,7 @@ async function act(job: Job, input: PlanInput, decided: Decision): Promise<StepO
       await renew(job, run, decided.head.generation)
       return wait(run, decided.waitMs, null)
     case 'promote':
-      return lanesToPromote(job, run, decided.head, decided.epoch)
+      return lanesToPromote(job, spend(run, mapEvents(decided.head.lanes.length) + 7), decided.head, decided.epoch)
     case 'hand-over':
       return (await handOver(job, run, decided.head)) ? left(job, run, 'handed over to a fresh run', null) : null
     case 'start-next':
@@ -176,7 +178,8 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey): Promise<S
   const key = { attempt: attempt.attempt, epoch, generation: head.generation, incarnation: head.incarnation }
   const planned = planOf(job, run, amended.head, key, found, nowMs)
   await seal(job.place.store, planName(head.pipeline, head.incarnation, attempt.attempt), planned)
-  const tasks = tasksOf(run, key, 0, planned.stageTasks[0], null)
+  const spent = spend(run, epochEvents(planned.stageTasks, planned.lanes.length))
+  const tasks = tasksOf(spent, key, 0, planned.stageTasks[0], null)
   job.place.telemetry.emit({
     event: 'opened',
     pipeline: head.pipeline,
@@ -185,7 +188,7 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey): Promise<S
     span: found.span,
     tasks: tasks.length,
   })
-  return { next: 'operate', run, key, stage: 0, gathered: null, tasks }
+  return { next: 'operate', run: spent, key, stage: 0, gathered: null, tasks }
 }
 
 /** Epoch e opens only on the head that was surveyed: e − 1 committed and promoted, nothing open. */

@@ -14,7 +14,9 @@ export const limits = Object.freeze({
   functionMs: 15 * 60_000,
   /** DynamoDB: bytes of an item. */
   itemBytesMax: 400 * 1024,
-  /** Ours: epochs before a run hands over to a fresh execution (about 50 events an epoch at 40 tasks and lanes). */
+  /** Ours: events, without retries, after which a run hands over to a fresh execution. */
+  runEventsMax: 8000,
+  /** Ours: epochs before a run hands over. */
   runEpochsMax: 100,
   /** Ours: largest record that a source delivers. */
   recordBytesMax: 8 * 1024 * 1024,

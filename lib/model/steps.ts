@@ -19,6 +19,8 @@ export interface RunKey {
   /** A person asked to go on although the pipeline is parked. */
   readonly resume: boolean
   readonly startedAtMs: number
+  /** Events that the execution may have by now, as an upper estimate; absent at its start. */
+  readonly events?: number
 }
 
 export interface PlanInput {
