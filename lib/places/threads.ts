@@ -26,6 +26,5 @@ export function pipelineThreads(workerData: WorkerData, shards: number): Invoker
     threads: Math.max(1, Math.min(shards, availableParallelism())),
     module: new URL(body, import.meta.url),
     workerData,
-    execArgv: process.execArgv,
   })
 }

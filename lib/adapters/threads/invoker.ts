@@ -16,7 +16,6 @@ export interface ThreadOptions {
   /** Module that answers calls; see `lib/places/worker.ts`. */
   readonly module: URL
   readonly workerData: unknown
-  readonly execArgv: readonly string[]
 }
 
 /** A call to a thread. */
@@ -69,8 +68,8 @@ export function threadInvoker(options: ThreadOptions): Invoker {
   }
 }
 
-function startThread({ module, workerData, execArgv }: ThreadOptions, gone: () => void): Thread {
-  const worker = new Worker(module, { workerData, execArgv: [...execArgv] })
+function startThread({ module, workerData }: ThreadOptions, gone: () => void): Thread {
+  const worker = new Worker(module, { workerData })
   const pending: Thread['pending'] = new Map()
   let cause: unknown
   worker.on('error', (error) => {
