@@ -22,13 +22,16 @@ test(`shows each epoch and keeps each append once, killed ${kills} times, to a r
     const children = Array.from({ length: round % 3 === 2 ? 2 : 1 }, (_, i) =>
       startChild(writer, [directory, `w${round}x${i}`]),
     )
-    while (children.some((child) => child.lines.length < 8)) {
-      takeFiles(directory, 0.5)
-      await sleep(1)
+    try {
+      await until(() => {
+        takeFiles(directory, 0.5)
+        return children.every((child) => child.lines.length >= 8)
+      })
+      const killAt = Date.now() + Math.random() * 60
+      for (; Date.now() < killAt; await sleep(1)) takeFiles(directory, 0.5)
+    } finally {
+      for (const child of children) child.kill('SIGKILL')
     }
-    const killAt = Date.now() + Math.random() * 60
-    for (; Date.now() < killAt; await sleep(1)) takeFiles(directory, 0.5)
-    for (const child of children) child.kill('SIGKILL')
     for (const child of children) expect((await child.ended).signal).toBe('SIGKILL')
     lines.push(...children.flatMap((child) => child.lines))
     takeFiles(directory, 0.3)
