@@ -38,7 +38,9 @@ describe('the encoding of a row', () => {
   })
 
   test('refuses a value that encodes to nothing', () => {
-    expect(() => encodeValue(as(json()), undefined)).toThrow('ENCODE_FAILED')
+    const careless = { ...json(), name: 'careless', encode: (value: unknown) => JSON.stringify(value) }
+    expect(() => encodeValue(as(careless), undefined)).toThrow('ENCODE_FAILED')
+    expect(() => encodeValue(as(json()), undefined)).toThrow()
     expect(encodeValue(as(text()), null)).toBeNull()
   })
 })
