@@ -7,12 +7,16 @@
  * understood, 3 for a parked pipeline, 130 after Ctrl-C.
  */
 
+import nodeModule from 'node:module'
+
 const [major, minor] = process.versions.node.split('.').map(Number)
 
 if (major < 22 || (major === 22 && minor < 18)) {
   process.stderr.write(`pawl needs Node 22.18 or newer, this is ${process.versions.node}: install a newer Node.\n`)
   process.exitCode = 1
 } else {
+  // What was compiled once starts five times as fast.
+  nodeModule.enableCompileCache?.()
   const { startCommand } = await import('./start.ts')
   await startCommand(process.argv.slice(2))
 }

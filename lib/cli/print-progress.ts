@@ -40,7 +40,7 @@ function rowsOf(view: RunView, style: Style): [string, string][] {
     [
       'epoch',
       open === null
-        ? '-'
+        ? `${committed === null ? '-' : `${count(style, committed.epoch + 1)} comes next`}`
         : `${count(style, open.epoch)}, ${count(style, open.span)} offsets, open for ${duration(style.nowMs - open.sinceMs)}`,
     ],
     [

@@ -41,10 +41,10 @@ export const produceCommand: Command = {
   run: produce,
 }
 
-/** Appended at once, at most; less when the input pauses. */
+/** Appended at once, at most; less when lines come slowly. */
 const appendBytes = 4 * 1024 * 1024
 const appendRecords = 50_000
-/** How long the input may pause before what has come is appended. */
+/** How long a line may wait for others before it is appended. */
 const pauseMs = 100
 
 async function produce({ output, positionals: [topic], options }: Call): Promise<number> {
@@ -105,8 +105,10 @@ interface Appended {
 async function appendLines(log: SegmentLog, input: AsyncIterable<Buffer>, separator: string | null): Promise<Appended> {
   const pending = new PendingLines(log, await endsOf(log), separator)
   const chunks = linesOf(input)
+  let due: Promise<null> | null = null
   for (let next = chunks.next(); ; ) {
-    const chunk = pending.records === 0 ? await next : await Promise.race([next, pause(pauseMs, null)])
+    due = pending.records === 0 ? null : (due ?? pause(pauseMs, null))
+    const chunk = await (due === null ? next : Promise.race([due, next]))
     if (chunk === null) {
       await pending.append()
       continue
