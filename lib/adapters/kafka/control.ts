@@ -28,6 +28,7 @@ const createTimeoutMs = 30_000
 /** Small segments, for only closed ones are compacted. */
 const controlConfigs = { 'cleanup.policy': 'compact', 'segment.bytes': String(16 * 1024 * 1024) }
 
+/** Which control topic, and how many lanes share it. */
 export interface ControlOptions {
   readonly topic: string
   readonly lanes: number

@@ -16,6 +16,7 @@ import { type Leaders, type Transaction, type TransactionOptions, takeOver } fro
 /** After a take-over only replication can lag, so a control partition that is unstable then is taken for hung. */
 const graceMs = 500
 
+/** What a lane is: its id, its place in the control topic, its limits. */
 export interface KafkaLaneOptions {
   readonly id: string
   readonly lane: number
@@ -34,6 +35,7 @@ export interface TakenLane {
   readonly layouts: ReadonlyMap<string, TopicLayout>
 }
 
+/** Takes over, reads, writes; one object a lane and sink, used by any number of promotes. */
 export class KafkaLane {
   readonly #link: KafkaLink
   readonly #options: KafkaLaneOptions

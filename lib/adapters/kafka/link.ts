@@ -18,6 +18,7 @@ export interface KafkaLink {
   topics(names: readonly string[]): Promise<ReadonlyMap<string, TopicLayout>>
 }
 
+/** A topic as the cluster sees it. */
 export interface TopicLayout {
   /** Changes when the topic is created again. */
   readonly topicId: string

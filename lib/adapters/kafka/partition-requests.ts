@@ -6,6 +6,7 @@
 import type { AbortedTransaction } from '../../model/record-decode.ts'
 import { WireReader, type WireRequest, WireWriter } from './wire.ts'
 
+/** Which end of a partition; the last stable offset is where the oldest open transaction begins. */
 export type OffsetKind = 'earliest' | 'high-watermark' | 'last-stable'
 
 /** One offset of one partition. */

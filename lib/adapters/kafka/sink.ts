@@ -30,6 +30,7 @@ const patienceMsDefault = 30_000
 const laneBytesPerSecond = 10_000_000
 const laneRowsPerSecond = 100_000
 
+/** What a sink needs beside a connection. */
 export interface KafkaSinkOptions {
   readonly spec: TopicSpec<unknown, unknown>
   readonly identity: SinkIdentity
@@ -91,6 +92,7 @@ class KafkaSink implements Sink {
     return marker
   }
 
+  /** Healing takes the same way: absent staging is an error in any case. */
   async promote(committable: Committable, permit: CommitPermit): Promise<PromoteResult> {
     const { lane, parts, prev, epoch } = committable
     assert(permit.epoch === epoch, `the permit for epoch ${permit.epoch} does not promote epoch ${epoch}`)

@@ -50,6 +50,7 @@ export interface StagedHandle {
   /** For each object its batches, in order: where they go, how long they are, how many records they hold. */
   readonly objects: readonly (readonly StagedBatch[])[]
 }
+/** One batch of an object; `topic` is a position in the handle's topics. */
 export type StagedBatch = readonly [topic: number, partition: number, bytes: number, rows: number]
 
 type Encoded = string | Uint8Array | null

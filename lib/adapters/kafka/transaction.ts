@@ -30,6 +30,7 @@ const requestBytesMax = 8 * 1024 * 1024
 /** Produce requests under way to one broker; the broker remembers the last five batches of a producer. */
 const requestsUnderWay = 3
 
+/** Bounds of a transaction and of waiting for it. */
 export interface TransactionOptions {
   /** Where the coordinator of the id was found last; kept from one take-over to the next. */
   readonly coordinator: { node: number | null }

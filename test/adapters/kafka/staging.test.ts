@@ -1,9 +1,11 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { stagedTopics, stagedWindows } from '../../../lib/adapters/kafka/staged.ts'
 import { batchBytesMax, type StagingTarget, stagingWriter } from '../../../lib/adapters/kafka/staging.ts'
 import { memoryStore } from '../../../lib/adapters/memory/store.ts'
 import { headersOf } from '../../../lib/adapters/shared/headers.ts'
 import type { StagedPart } from '../../../lib/model/manifest.ts'
+import { partitionOf } from '../../../lib/model/murmur2.ts'
 import { decodeBatches } from '../../../lib/model/record-decode.ts'
 import { bytes, json, nullable, text } from '../../../lib/model/serde.ts'
 import type { TopicSpec } from '../../../lib/ports/spec.ts'
@@ -95,6 +97,19 @@ test('case 41, case 42, case 43: keys go to the partition of the Java client, te
       expect(await rowsOf(store, await stage.seal())).toMatchObject([{ partition: expected, key }])
     }
   }
+})
+
+test('a text goes where its UTF-8 bytes go, whatever its length and script', async () => {
+  const keys = fc.sample(fc.string({ unit: 'grapheme', maxLength: 200 }), 200)
+  const asText = writer({}, 3)
+  const asBytes = writer({ key: bytes() as TopicSpec<unknown, unknown>['key'] }, 3)
+  for (const [i, key] of keys.entries()) {
+    asText.writer.add(key, `v${i}`, 0, 0)
+    asBytes.writer.add(Buffer.from(key), `v${i}`, 0, 0)
+  }
+  const rows = await rowsOf(asText.store, await asText.writer.seal())
+  expect(rows).toEqual(await rowsOf(asBytes.store, await asBytes.writer.seal()))
+  for (const { key, partition } of rows) expect(partition).toBe(partitionOf(Buffer.from(key!), 4))
 })
 
 test('a key takes one lane and one partition always, a row without a key those of its source partition', async () => {
