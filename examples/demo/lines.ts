@@ -5,7 +5,7 @@
  * independent count that the output is held against at the end.
  */
 
-const commonWords = `the of and to a in that is was he for it with as his on be at by i this had not are but from or
+const frequentWords = `the of and to a in that is was he for it with as his on be at by i this had not are but from or
   have an they which one you were her all she there would their we him been has when who will more no if out so said
   what up its about into than them can only other new some could time these two may then do first any my now such
   like our over man me even most made after also did many before must through`.split(/\s+/)
@@ -38,7 +38,7 @@ export function lineStream(seed: number, vocabularySize = 3000): LineStream {
 }
 
 function vocabularyOf(size: number, random: () => number): string[] {
-  const words = new Set(commonWords)
+  const words = new Set(frequentWords)
   const pick = (sounds: readonly string[]) => sounds[Math.floor(random() * sounds.length)]
   const syllable = () => pick(onsets) + pick(vowels)
   while (words.size < size) words.add(syllable() + syllable() + (random() < 0.5 ? pick(codas) : syllable()))

@@ -12,7 +12,7 @@
 import { pipeline } from 'pawl'
 import { lines, wordCounts, wordsOf } from './pipeline.ts'
 
-const chance = 1 / 2000
+const chance = 1 / 1000
 
 export default pipeline('flaky-word-count', {
   checkpoint: { intervalMs: 200 },

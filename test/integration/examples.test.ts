@@ -72,16 +72,16 @@ function expectRising(rows: readonly Shown[]): void {
   }
 }
 
-/** The operator's coin, so that the test stumbles in every run. */
+/** Chance that comes true every 700th time: an epoch of 500 lines that is tried again passes. */
 function seedChance(): void {
-  const coin = prng(5)
-  const spy = vi.spyOn(Math, 'random').mockImplementation(() => coin.next())
+  let tries = 0
+  const spy = vi.spyOn(Math, 'random').mockImplementation(() => (++tries % 700 === 0 ? 0 : 0.5))
   onTestFinished(() => spy.mockRestore())
 }
 
 function expectOnlyStumbles(events: Ran['events']): void {
   const aborted = events.filter(({ event }) => event === 'aborted')
-  expect(aborted.length).toBeGreaterThan(0)
+  expect(aborted.length).toBeGreaterThan(2)
   for (const event of aborted)
     expect(event).toMatchObject({ code: 'OPERATOR_FAILED', message: expect.stringContaining('stumbled') })
 }

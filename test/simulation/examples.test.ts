@@ -10,7 +10,7 @@ import orders from '../../examples/orders/pipeline.ts'
 import wordCount from '../../examples/word-count/pipeline.ts'
 import type { MemoryRow } from '../../lib/adapters/memory/table.ts'
 import { prng } from '../../lib/model/prng.ts'
-import { simulate } from '../../lib/testing/simulate.ts'
+import { simulate } from '../../lib/testing/index.ts'
 import { record } from '../../lib/testing/workload.ts'
 
 const seeds = Array.from({ length: 20 }, (_, i) => i + 1)
