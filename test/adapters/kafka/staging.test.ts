@@ -170,12 +170,20 @@ test('a refused row leaves nothing behind', async () => {
   stage.add('k', 'first', 1, 0)
   expect(() => stage.add('k', 'y'.repeat(5000), 1, 0)).toThrow(/^RECORD_TOO_LARGE/)
   expect(() => stage.add('k', circular, 1, 0)).toThrow(/circular/)
-  expect(() => stage.add('k', undefined, 1, 0)).toThrow(/^ENCODE_FAILED/)
+  expect(() => stage.add('k', undefined, 1, 0)).toThrow(/undefined/)
   expect(() => stage.add('k', 'z', 1.5, 0)).toThrow(/^ENCODE_FAILED/)
   expect(() => stage.add('k', 'z', 1001, 0)).toThrow(/^ENCODE_FAILED.*timestamp/)
   expect(() => stage.add('k', 'z', Number.NaN, 0)).toThrow(/^ENCODE_FAILED/)
   stage.add('k', 'last', 2, 0)
   expect((await rowsOf(store, await stage.seal())).map(({ value }) => value)).toEqual(['"first"', '"last"'])
+})
+
+test('a serde that gives neither text, bytes nor null is refused', async () => {
+  const odd = { name: 'odd', encode: (value: unknown) => value as string, decode: () => '' }
+  const { store, writer: stage } = writer({ value: odd })
+  for (const value of [undefined, 5, {}]) expect(() => stage.add('k', value, 1, 0)).toThrow(/^ENCODE_FAILED/)
+  expect(await stage.seal()).toEqual([])
+  expect(store.names()).toEqual([])
 })
 
 test('a compacted topic takes no row without a key', () => {
