@@ -16,8 +16,9 @@ export interface Live {
   close(): void
 }
 
-const begin = '\x1b[?2026h'
-const end = '\x1b[?2026l'
+/** A synchronized update, in which lines that are too wide after all do not wrap. */
+const begin = '\x1b[?2026h\x1b[?7l'
+const end = '\x1b[?7h\x1b[?2026l'
 const hideCursor = '\x1b[?25l'
 const showCursor = '\x1b[?25h'
 

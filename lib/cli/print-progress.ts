@@ -24,7 +24,9 @@ export function progressLines(view: RunView, style: Style, columns: number): str
   const { state, startedAtMs, generation } = view
   const up = `up ${duration(style.nowMs - startedAtMs)}`
   const held = generation === null ? up : `${up}, generation ${generation}`
-  const head = `${styled(style, 'bold', view.pipeline)}  ${styled(style, hues[state], state)}  ${styled(style, 'dim', held)}`
+  const title = `${styled(style, 'bold', view.pipeline)}  ${styled(style, hues[state], state)}`
+  const fits = view.pipeline.length + state.length + held.length + 4 <= columns
+  const head = fits ? `${title}  ${styled(style, 'dim', held)}` : title
   return [head, ...rowsOf(view, style).map(([label, text]) => row(style, columns, label, text))]
 }
 
@@ -35,28 +37,31 @@ function row(style: Style, columns: number, label: string, text: string): string
 }
 
 function rowsOf(view: RunView, style: Style): [string, string][] {
-  const { committed, counts, open } = view
+  const { committed, counts, promoted, last } = view
   const rows: [string, string][] = [
-    [
-      'epoch',
-      open === null
-        ? `${committed === null ? '-' : `${count(style, committed.epoch + 1)} comes next`}`
-        : `${count(style, open.epoch)}, ${count(style, open.span)} offsets, open for ${duration(style.nowMs - open.sinceMs)}`,
-    ],
-    [
-      'committed',
-      committed === null
-        ? '-'
-        : `${count(style, committed.epoch)}, ${age(style, committed.atMs)}, took ${duration(committed.tookMs)}`,
-    ],
-    ['promoted', view.promoted === null ? '-' : `${count(style, view.promoted)}${rowsText(counts.out, style)}`],
+    ['epoch', epochText(view, style)],
+    ['committed', committedText(view, style)],
+    ['promoted', promoted === null ? '-' : `${count(style, promoted)}${rowsText(counts.out, style)}`],
     ['records', recordsText(view, style)],
     ['watermark', committed === null ? '-' : watermarkText(committed.watermarkMs, style)],
     ['lag', lagText(view, style)],
   ]
-  if (view.last === null) return rows
-  const failures = view.failures === 0 ? '' : `${count(style, view.failures)}, `
-  return [...rows, ['failures', `${failures}${age(style, view.last.atMs)}: ${view.last.message}`]]
+  if (last === null) return rows
+  const failures = view.failures === 0 ? '' : `${count(style, view.failures)}, the last one `
+  return [...rows, ['failures', `${failures}${age(style, last.atMs)}: ${last.message.replaceAll('\n', ' ')}`]]
+}
+
+function epochText({ open, committed }: RunView, style: Style): string {
+  if (open !== null) {
+    const since = duration(style.nowMs - open.sinceMs)
+    return `${count(style, open.epoch)}, ${count(style, open.span)} offsets, open for ${since}`
+  }
+  return committed === null ? '-' : `${count(style, committed.epoch + 1)} comes next`
+}
+
+function committedText({ committed }: RunView, style: Style): string {
+  if (committed === null) return '-'
+  return `${count(style, committed.epoch)}, ${age(style, committed.atMs)}, took ${duration(committed.tookMs)}`
 }
 
 function rowsText(out: Readonly<Record<string, number>>, style: Style): string {
@@ -80,9 +85,15 @@ function watermarkText(watermarkMs: number | null, style: Style): string {
 }
 
 function lagText(view: RunView, style: Style): string {
+  const total = lagOf(view)
+  const rate = rateOf(view, style.nowMs)
   const behind = view.lag.filter(({ records }) => records !== '0')
   const parts = behind.map(({ source, partition, records }) => `${source}/${partition} ${count(style, records)}`)
-  return [count(style, lagOf(view)), ...(parts.length < 2 ? [] : [parts.join(', ')])].join('  ')
+  return [
+    count(style, total),
+    ...(total > 0n && rate >= 1 ? [`${duration((Number(total) / rate) * 1000)} at this rate`] : []),
+    ...(parts.length < 2 ? [] : [parts.join(', ')]),
+  ].join(', ')
 }
 
 /** The line of an event, where it deserves one; `view` is the view after it. */

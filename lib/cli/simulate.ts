@@ -69,7 +69,7 @@ async function simulateSeeds({ output, options, positionals: [file] }: Call): Pr
     ...(options.flag('trace') ? { trace: last?.trace } : {}),
   })
   output.print([
-    `${count(style, total.seeds)} seeds, ${count(style, total.epochs)} epochs, ${count(style, total.processes)} processes, ` +
+    `${count(style, total.seeds)} ${total.seeds === 1 ? 'seed' : 'seeds'}, ${count(style, total.epochs)} epochs, ${count(style, total.processes)} processes, ` +
       `${count(style, total.calls)} port calls, ${count(style, total.faults)} faults, ${count(style, total.healed)} sinks healed: ` +
       `nothing broke (${duration(nowMs - startedAtMs)})`,
   ])
@@ -84,21 +84,18 @@ function progress(output: Output, done: number, seeds: number): void {
   )
 }
 
-/** Prints the trace; the error to throw says the rest in one sentence. */
+/** Prints what happened; the error to throw says the rest in one sentence. */
 function failed(error: unknown, seed: number, file: string, output: Output): unknown {
   if (!isPawlError(error) || error.code !== 'SIMULATION_FAILED') return error
-  const [first, ...trace] = error.message.split('\n')
-  const why = String(error.details.invariant ?? first)
+  const [first, ...lines] = error.message.split('\n')
+  const why = String(error.details.invariant ?? first).replaceAll('\n', ' ')
+  const from = lines.findIndex((line) => line !== '')
+  const to = lines.findIndex((line) => line.startsWith('again: '))
+  const trace = lines.slice(Math.max(0, from), to < 0 ? lines.length : to)
   if (output.terminal) output.raw('\r\x1b[K')
-  const lines = trace.filter((line) => !line.startsWith('---'))
-  output.print(['the end of the trace:', ...lines])
-  const details = { ...error.details, seed, trace: lines.join('\n') }
-  return new PawlError(
-    'SIMULATION_FAILED',
-    `seed ${seed} of ${file}: ${why.split('\n')[0]} (pawl simulate ${file} --seed ${seed})`,
-    details,
-    error,
-  )
+  output.print(trace)
+  const fault = `seed ${seed} of ${file}: ${why} (pawl simulate ${file} --seed ${seed})`
+  return new PawlError('SIMULATION_FAILED', fault, { ...error.details, seed, trace: trace.join('\n') }, error)
 }
 
 /** Values by source, decoded as the source's serde wants them. */

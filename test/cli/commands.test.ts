@@ -91,6 +91,30 @@ describe('a pipeline that has run', () => {
   })
 })
 
+test('a simulation that breaks prints what happened and the seed that shows it again', async () => {
+  using made = project({
+    'moody.ts': `
+import { json, pipeline, text, topic } from 'pawl'
+let calls = 0
+export default pipeline('moody')
+  .from(topic('lines', { value: text() }))
+  .map(() => calls++)
+  .to('calls', topic('calls', { value: json<number>() }))
+`,
+  })
+  const { code, stdout, stderr } = await made.pawl(['simulate', 'moody.ts', '--seed', '3'])
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/commits epoch 1/)
+  expect(stderr).toMatch(
+    /^SIMULATION_FAILED: .*: seed 3 of moody\.ts: .* \(pawl simulate moody\.ts --seed 3\)\. Next: .*\n$/,
+  )
+  const [{ error }] = (await made.pawl(['simulate', 'moody.ts', '--seed', '3', '--json'])).records()
+  expect(error).toMatchObject({
+    code: 'SIMULATION_FAILED',
+    details: { seed: 3, trace: expect.stringContaining('commits') },
+  })
+})
+
 describe('produce', () => {
   test('sends keys where the Java client does, and deals out what has none', async () => {
     using made = project()
