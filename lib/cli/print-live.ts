@@ -16,9 +16,12 @@ export interface Live {
   close(): void
 }
 
-/** A synchronized update, in which lines that are too wide after all do not wrap. */
-const begin = '\x1b[?2026h\x1b[?7l'
-const end = '\x1b[?7h\x1b[?2026l'
+/** The marks of a synchronized update. */
+const begin = '\x1b[?2026h'
+const end = '\x1b[?2026l'
+/** A line of the region that is too wide after all is cut: a wrapped one would be counted wrongly. */
+const noWrap = '\x1b[?7l'
+const wrap = '\x1b[?7h'
 const hideCursor = '\x1b[?25l'
 const showCursor = '\x1b[?25h'
 
@@ -32,10 +35,10 @@ export function liveRegion(output: Pick<Output, 'raw'>): Live {
   }
   process.once('exit', restore)
   output.raw(hideCursor)
+  const whole = (lines: readonly string[]) => lines.map((line) => `${line}\x1b[K\n`).join('')
   const paint = (above: readonly string[], lines: readonly string[]) => {
     const up = shown.length === 0 ? '' : `\x1b[${shown.length}A`
-    const body = [...above, ...lines].map((line) => `${line}\x1b[K\n`).join('')
-    output.raw(`${begin}${up}\r${body}\x1b[J${end}`)
+    output.raw(`${begin}${up}\r${whole(above)}${noWrap}${whole(lines)}\x1b[J${wrap}${end}`)
     shown = lines
   }
   return {

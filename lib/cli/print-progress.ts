@@ -48,7 +48,7 @@ function rowsOf(view: RunView, style: Style): [string, string][] {
   ]
   if (last === null) return rows
   const failures = view.failures === 0 ? '' : `${count(style, view.failures)}, the last one `
-  return [...rows, ['failures', `${failures}${age(style, last.atMs)}: ${last.message.replaceAll('\n', ' ')}`]]
+  return [...rows, ['failures', `${failures}${age(style, last.atMs)}: ${brief(last.message)}`]]
 }
 
 function epochText({ open, committed }: RunView, style: Style): string {
@@ -106,13 +106,13 @@ export function eventLine(event: ProgressEvent, view: RunView): string | null {
     case 'finalized':
       return epochLine(event.epoch, view)
     case 'aborted':
-      return `epoch ${event.epoch} failed, attempt ${event.attempt.slice(0, 8)}: ${event.message}`
+      return `epoch ${event.epoch} failed, attempt ${event.attempt.slice(0, 8)}: ${brief(event.message)}`
     case 'parked':
       return `parked (${event.kind}): ${event.message}`
     case 'healed':
       return `healed ${event.sink}/${event.lane}, which had lost output after epoch ${event.fromEpoch}, through epoch ${event.toEpoch}`
     case 'offsets-unpublished':
-      return `group offsets of ${event.source} not published: ${event.message}`
+      return `group offsets of ${event.source} not published: ${brief(event.message)}`
     case 'opened':
     case 'committed':
     case 'promoted':
@@ -120,6 +120,11 @@ export function eventLine(event: ProgressEvent, view: RunView): string | null {
     case 'left':
       return null
   }
+}
+
+/** A message without its next step, which is Pawl's own as long as it tries again; on one line. */
+function brief(message: string): string {
+  return message.replace(/\.? Next: .*$/s, '').replaceAll('\n', ' ')
 }
 
 /** Events that a terminal shows above the live view; epochs are in it. */

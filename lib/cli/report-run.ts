@@ -38,7 +38,7 @@ export function reportRun(output: Output, pipeline: string): Reporter {
   const say = (line: string) => {
     const stamped = `${new Date(output.style().nowMs).toISOString()}  ${line.replaceAll('\n', ' ')}`
     if (live === null) output.print([stamped])
-    else live.print(stamped.slice(0, Math.max(40, output.columns - 1)))
+    else live.print(stamped)
   }
   const change = (next: RunView) => {
     const before = view.state

@@ -42,7 +42,14 @@ describe('the view of a run', () => {
   const taken: ProgressEvent = { event: 'taken-over', pipeline, generation: 3, from: 'x (gone)' }
   const opened: ProgressEvent = { event: 'opened', pipeline, epoch: 8, attempt, span: 5000, tasks: 1 }
   const finalized: ProgressEvent = { event: 'finalized', pipeline, epoch: 7, atMs: startMs + 2000 }
-  const aborted: ProgressEvent = { event: 'aborted', pipeline, epoch: 8, attempt, code: 'X', message: 'X: it\nfailed' }
+  const aborted: ProgressEvent = {
+    event: 'aborted',
+    pipeline,
+    epoch: 8,
+    attempt,
+    code: 'X',
+    message: 'X: it\nfailed. Next: wait.',
+  }
 
   test('shows epoch, commit, output, rate, watermark and lag', () => {
     const view = observed(
@@ -109,7 +116,7 @@ describe('the view of a run', () => {
       'epoch 7 promoted, 2500 in, counts 1200, 1 late, 2 rejected, took 40ms, watermark 2026-01-02T03:03:05.000Z'
     expect(eventLine(finalized, view)).toBe(line)
     expect(eventLine({ ...finalized, epoch: 6 }, view)).toBe('epoch 6 promoted, which another run had committed')
-    expect(eventLine(aborted, view)).toBe(`epoch 8 failed, attempt aaaaaaaa: X: it\nfailed`)
+    expect(eventLine(aborted, view)).toBe(`epoch 8 failed, attempt aaaaaaaa: X: it failed`)
     expect(eventLine(opened, view)).toBe(null)
   })
 })
