@@ -1,0 +1,66 @@
+/**
+ * What the exhaustive simulation enumerates: small pipelines in every form an epoch can take.
+ *
+ * `test/simulation/exhaustive.test.ts` runs the short list, with one fault a run; `scripts/soak-simulation.ts` runs all
+ * of them, with a second process that dies as well.
+ */
+import type { Settings } from '../../lib/index.ts'
+import type { ExhaustOptions } from '../../lib/testing/index.ts'
+import { deadLetters, keyedTwice, merged, passthrough, type Sample, windows, wordCount } from './pipelines.ts'
+
+/** One enumeration. */
+export interface ExhaustiveCase {
+  readonly name: string
+  readonly sample: Sample
+  readonly options: ExhaustOptions
+  /** Left to the soak. */
+  readonly long?: boolean
+}
+
+const epochs = (
+  spanMax: number,
+  fuseSpanMax: number,
+  more: Partial<Settings> = {},
+): { settings: Partial<Settings> } => ({
+  settings: { epoch: { spanMax, fuseSpanMax, convictAfter: 1_000_000 }, ...more },
+})
+
+const fused = 1000
+const unfused = 0
+
+/** Every form, the short ones first. */
+export const exhaustiveCases: readonly ExhaustiveCase[] = [
+  { name: 'fused epochs, two lanes', sample: wordCount(5), options: epochs(3, fused) },
+  { name: 'two shards, stage by stage', sample: wordCount(4), options: epochs(2, unfused, { shards: 2 }) },
+  { name: 'windows with late output', sample: windows(12), options: epochs(6, fused) },
+  { name: 'two sinks and dead letters', sample: deadLetters(8), options: epochs(5, fused) },
+  {
+    name: 'runs that hand over after each epoch',
+    sample: passthrough(3),
+    options: epochs(2, fused, { runEpochsMax: 1 }),
+  },
+  {
+    name: 'functions without memory',
+    sample: wordCount(2),
+    options: { ...epochs(2, unfused, { shards: 2 }), cold: true },
+  },
+  {
+    name: 'slow calls, so that leases are renewed',
+    sample: wordCount(3),
+    options: { ...epochs(2, fused, { leaseMs: 60_000 }), latencyMs: 5000 },
+  },
+  {
+    name: 'offsets beyond 2^53',
+    sample: passthrough(2),
+    options: { ...epochs(2, fused), baseOffset: 9_007_199_254_740_993n },
+  },
+  {
+    name: 'two sinks and dead letters, two shards',
+    sample: deadLetters(9),
+    options: epochs(5, unfused, { shards: 2 }),
+    long: true,
+  },
+  { name: 'two sources merged', sample: merged(4), options: epochs(3, fused), long: true },
+  { name: 'two key-bys, three shards', sample: keyedTwice(6), options: epochs(3, unfused, { shards: 3 }), long: true },
+  { name: 'windows, two shards', sample: windows(16), options: epochs(6, unfused, { shards: 2 }), long: true },
+]

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { simulate } from '../../lib/testing/index.ts'
+import { samples } from './pipelines.ts'
+
+/** Seeds that failed once, with what was mended. A seed means another run once the simulator draws otherwise. */
+const failedOnce: readonly { readonly sample: string; readonly seed: number; readonly mended: string }[] = [
+  { sample: 'word count', seed: 59, mended: 'a step that came late reported deleted objects as corruption' },
+  {
+    sample: 'two sources merged',
+    seed: 7,
+    mended: 'a late registration took a lane that had moved on for a rewound ledger',
+  },
+  {
+    sample: 'two sinks and dead letters',
+    seed: 13,
+    mended: 'dead letters after a shuffle were held to bytes they cannot have',
+  },
+]
+
+test.each(failedOnce)('$sample, seed $seed: $mended', async ({ sample, seed }) => {
+  const { pipeline, input } = samples[sample]!()
+  expect((await simulate(pipeline, { seed, input })).epochs).toBeGreaterThan(0)
+})
