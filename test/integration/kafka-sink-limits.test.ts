@@ -164,31 +164,60 @@ test('shows nothing of an epoch of which one object is missing or damaged, also 
   expect(await seenValues(link, topic)).toHaveLength(30)
 })
 
-test('heals a sink that lost epochs: the control topic and the output restored from a backup', async ({ broker }) => {
+test('heals a sink restored from a backup, whose topics have other ids, and goes on after it', async ({ broker }) => {
   const link = connect(broker)
   const topic = await freshTopic(broker)
   const rig = await sinkRig(link, topicSpec(topic))
   await rig.base()
   const epochs = []
-  for (let epoch = 1; epoch <= 3; epoch++) {
-    const [committable] = await rig.stage(epoch, [['k', String(epoch)]])
-    epochs.push(committable)
-  }
-  for (const committable of epochs) await rig.promote(committable)
-  // The backup is of epoch 1: another topic with its rows, and its marker in the control topic.
+  for (let epoch = 1; epoch <= 4; epoch++) epochs.push((await rig.stage(epoch, [['k', String(epoch)]]))[0])
+  for (const committable of epochs.slice(0, 3)) await rig.promote(committable)
+  // The backup is of epoch 1: its marker in a new control topic, its row in a new topic.
+  const control = controlTopic(rig.identity)
+  await recreate(broker, link, topic)
   const admin = kafkaClient(broker).admin()
   await admin.connect()
-  const control = controlTopic(rig.identity)
   await admin.deleteTopics({ topics: [control] })
   while ((await link.topics([control])).size > 0);
   await admin.disconnect()
   expect(await rig.sink.base(0, markerOf(rig.incarnation, 1))).toEqual(markerOf(rig.incarnation, 1))
-  for (const committable of epochs.slice(1)) {
-    const permit = permitFor(rig.incarnation, committable.epoch)
-    expect(await rig.sink.promote(committable, permit, { healing: true })).toEqual({ result: 'promoted' })
+  const producer = kafkaClient(broker).producer()
+  await producer.connect()
+  await producer.send({ topic, messages: [{ key: 'k', value: '1' }] })
+  await producer.disconnect()
+
+  const [, two, three, four] = epochs
+  await expect(rig.promote(two)).rejects.toThrow(/^TOPIC_RECREATED/)
+  for (const lost of [two, three]) {
+    const permit = permitFor(rig.incarnation, lost.epoch)
+    expect(await rig.sink.promote(lost, permit, { healing: true })).toEqual({ result: 'promoted' })
   }
-  expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, 3))
+  expect(await rig.promote(four)).toEqual({ result: 'promoted' })
+  expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, 4))
+  expect(await seenValues(link, topic)).toEqual(['1', '2', '3', '4'])
 })
+
+test('notices an output topic that was created again between two epochs', async ({ broker }) => {
+  const link = connect(broker)
+  const topic = await freshTopic(broker)
+  const rig = await sinkRig(link, topicSpec(topic))
+  await rig.base()
+  const [one] = await rig.stage(1, [['k', '1']])
+  await rig.promote(one)
+  await recreate(broker, link, topic)
+  const [two] = await rig.stage(2, [['k', '2']])
+  await expect(rig.promote(two)).rejects.toThrow(/^TOPIC_RECREATED/)
+  expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, 1))
+})
+
+async function recreate(broker: Broker, link: KafkaConnection, topic: string): Promise<void> {
+  const admin = kafkaClient(broker).admin()
+  await admin.connect()
+  await admin.deleteTopics({ topics: [topic] })
+  while ((await link.topics([topic])).size > 0);
+  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true })
+  await admin.disconnect()
+}
 
 test('does not read a marker past a hung transaction, and says which partition hangs', async ({ broker }) => {
   const link = connect(broker)

@@ -148,7 +148,9 @@ for (const end of ['commit', 'abort'] as const) {
     })
     // This broker does not verify partitions, so those that are not added miss the end of the transaction.
     await transaction.addPartitions([{ topic, partitions: [0] }])
-    const batches: ReadyBatch[] = [markerBatch(control, 0, id, markerOf(rig.incarnation, epoch))]
+    const batches: ReadyBatch[] = [
+      markerBatch(control, 0, id, { marker: markerOf(rig.incarnation, epoch), topicIds: {} }),
+    ]
     for await (const window of stagedWindows(rig.store, committable.parts)) batches.push(...window)
     const layouts = await link.topics([topic, control.topic])
     await transaction.send(batches, new Map([...layouts].map(([name, { leaders }]) => [name, leaders])))

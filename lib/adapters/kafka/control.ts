@@ -74,11 +74,24 @@ async function checkPolicy(link: KafkaLink, topic: string): Promise<void> {
     throw new PawlError('CONTROL_TOPIC_INVALID', `${topic} has cleanup.policy=${policy}`, { topic })
 }
 
+/** A marker as it was found. */
+export interface FoundMarker {
+  readonly marker: Marker
+  /** Ids of the topics that rows went to up to its epoch, by name. */
+  readonly topicIds: TopicIds
+}
+export type TopicIds = Readonly<Record<string, string>>
+
 /** The marker as a record of the lane's partition, to be sent in the transaction of the rows. */
-export function markerBatch(options: ControlOptions, lane: number, id: string, marker: Marker): ReadyBatch {
+export function markerBatch(
+  options: ControlOptions,
+  lane: number,
+  id: string,
+  { marker, topicIds }: FoundMarker,
+): ReadyBatch {
   const encoder = new RecordBatchEncoder({ capacity: 1024 })
   const { incarnation, epoch, hash } = marker
-  encoder.add(Date.now(), id, JSON.stringify({ version: markerVersion, incarnation, epoch, hash }))
+  encoder.add(Date.now(), id, JSON.stringify({ version: markerVersion, incarnation, epoch, hash, topicIds }))
   return { topic: options.topic, partition: lane, batch: encoder.seal({ transactional: true }), rows: 1 }
 }
 
@@ -93,7 +106,7 @@ export async function readMarker(
   lane: number,
   id: string,
   known?: TopicLayout,
-): Promise<Marker | null | 'unstable'> {
+): Promise<FoundMarker | null | 'unstable'> {
   const layout = known ?? (await present(link, options.topic))
   const leader = layout?.leaders[lane]
   if (leader === undefined) return null
@@ -116,19 +129,19 @@ async function present(link: KafkaLink, topic: string): Promise<TopicLayout | un
   }
 }
 
-function parseMarker(text: string, place: string): Marker {
+function parseMarker(text: string, place: string): FoundMarker {
   const unknown = (cause?: unknown) =>
     new PawlError('MARKER_UNKNOWN', `${place} holds ${text.slice(0, 200)}`, {}, cause)
-  let value: Partial<Marker> & { readonly version?: number }
+  let value: Partial<Marker> & { readonly version?: number; readonly topicIds?: TopicIds }
   try {
     value = JSON.parse(text)
   } catch (error) {
     throw unknown(error)
   }
-  const { version, incarnation, epoch, hash } = value ?? {}
+  const { version, incarnation, epoch, hash, topicIds = {} } = value ?? {}
   if (version !== markerVersion || typeof incarnation !== 'string' || !Number.isSafeInteger(epoch)) throw unknown()
   if (typeof hash !== 'string') throw unknown()
-  return { incarnation, epoch: epoch!, hash }
+  return { marker: { incarnation, epoch: epoch!, hash }, topicIds }
 }
 
 /** Reads of one control partition from its leader, repeated while leadership moves. */

@@ -7,7 +7,7 @@
 import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { Marker, StagedPart } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
-import { type ControlOptions, markerBatch, readMarker } from './control.ts'
+import { type ControlOptions, type FoundMarker, markerBatch, readMarker } from './control.ts'
 import type { KafkaLink, TopicLayout } from './link.ts'
 import { type ReadyBatch, stagedTopics, stagedWindows } from './staged.ts'
 import { checkedTargets } from './targets.ts'
@@ -30,9 +30,17 @@ export interface KafkaLaneOptions {
 export interface TakenLane {
   readonly transaction: Transaction
   /** The marker found in it. */
-  readonly found: Marker | null
+  readonly found: FoundMarker | null
   /** The control topic and the topics asked for, as they are now. */
   readonly layouts: ReadonlyMap<string, TopicLayout>
+}
+
+/** What goes into a transaction beside the marker. */
+export interface StagedRows {
+  readonly parts: readonly StagedPart[]
+  readonly store: Store
+  /** The sink lost epochs: it may be another one, restored from a backup. */
+  readonly healing: boolean
 }
 
 /** Takes over, reads, writes; one object a lane and sink, used by any number of promotes. */
@@ -51,7 +59,7 @@ export class KafkaLane {
   /** The marker, without taking the lane over. */
   async marker(): Promise<Marker | null> {
     const { control, lane, id } = this.#options
-    return this.#stable(await readMarker(this.#link, control, lane, id))
+    return this.#stable(await readMarker(this.#link, control, lane, id))?.marker ?? null
   }
 
   /** Takes the id over, then reads the marker. `topics`: where rows are to go. */
@@ -73,15 +81,22 @@ export class KafkaLane {
    * Rows and marker, all or nothing. Throws `UNKNOWN_RESULT` when the answer to the commit was lost, and what
    * stands in the way of the rows: `TOPIC_MISSING`, `TOPIC_RECREATED`, `OBJECT_MISSING`, `OBJECT_DAMAGED`,
    * `ROWS_REFUSED`; `TRANSACTION_FENCED` when somebody else took the id over.
+   *
+   * The marker holds the ids of the topics written to, so that one that was created again, and so lost its rows, is
+   * noticed whenever it happened. One restored from a backup has another id as well: `healing` accepts it, and
+   * the epochs that follow do so because of the marker.
    */
-  async write(taken: TakenLane, marker: Marker, parts: readonly StagedPart[], store: Store): Promise<void> {
-    const { transaction, layouts } = taken
+  async write(taken: TakenLane, marker: Marker, rows: StagedRows): Promise<void> {
+    const { transaction, layouts, found } = taken
+    const { parts, store, healing } = rows
     const { control, lane, id } = this.#options
-    const targets = checkedTargets(stagedTopics(parts), layouts)
+    const targets = checkedTargets(stagedTopics(parts), layouts, healing ? null : (found?.topicIds ?? {}))
+    const written = targets.map(({ topic }) => [topic, layouts.get(topic)!.topicId])
+    const topicIds = { ...found?.topicIds, ...Object.fromEntries(written) }
     const leaders: Leaders = new Map([...layouts].map(([topic, layout]) => [topic, layout.leaders]))
     try {
       await transaction.addPartitions([...targets, { topic: control.topic, partitions: [lane] }])
-      let ready: ReadyBatch[] = [markerBatch(control, lane, id, marker)]
+      let ready: ReadyBatch[] = [markerBatch(control, lane, id, { marker, topicIds })]
       for await (const window of stagedWindows(store, parts)) {
         await transaction.send([...ready, ...window], leaders)
         ready = []
@@ -119,7 +134,7 @@ export class KafkaLane {
     await (transaction.before === 'committed' ? transaction.commit() : transaction.abort())
   }
 
-  #stable(found: Marker | null | 'unstable'): Marker | null {
+  #stable(found: FoundMarker | null | 'unstable'): FoundMarker | null {
     if (found !== 'unstable') return found
     const place = `${this.#options.control.topic}/${this.#options.lane}`
     throw new PawlError('SINK_UNAVAILABLE', `an open transaction keeps the end of ${place} from being read`)

@@ -6,12 +6,12 @@
  * (which fences every other promoter), reads the marker, and writes only if it is the one that the committable
  * follows. Consumers of the output must read with `read_committed`.
  */
-import { assert } from '../../model/assert.ts'
 import { PawlError } from '../../model/errors.ts'
 import type { CommitPermit, Committable, Marker } from '../../model/manifest.ts'
 import type { PromoteResult, Sink, SinkLimits, StageContext, StageWriter } from '../../ports/sink.ts'
 import type { TopicSpec } from '../../ports/spec.ts'
 import type { Store } from '../../ports/store.ts'
+import { markerAfter, sameMarker } from '../shared/markers.ts'
 import { kafkaCode } from './codes.ts'
 import { type ControlOptions, ensureControl } from './control.ts'
 import { KafkaLane } from './lane.ts'
@@ -87,20 +87,23 @@ class KafkaSink implements Sink {
   async base(lane: number, marker: Marker): Promise<Marker> {
     await ensureControl(this.#link, this.#control, lane)
     const taken = await this.#lane(lane).takeOver([])
-    if (taken.found !== null) return taken.found
-    await this.#lane(lane).write(taken, marker, [], this.#options.store)
+    if (taken.found !== null) return taken.found.marker
+    await this.#lane(lane).write(taken, marker, { parts: [], store: this.#options.store, healing: false })
     return marker
   }
 
-  /** Healing takes the same way: absent staging is an error in any case. */
-  async promote(committable: Committable, permit: CommitPermit): Promise<PromoteResult> {
-    const { lane, parts, prev, epoch } = committable
-    assert(permit.epoch === epoch, `the permit for epoch ${permit.epoch} does not promote epoch ${epoch}`)
+  /** Absent staging is an error in any case; `healing` only accepts topics with new ids. */
+  async promote(
+    committable: Committable,
+    permit: CommitPermit,
+    { healing = false }: { readonly healing?: boolean } = {},
+  ): Promise<PromoteResult> {
+    const { lane, parts, prev } = committable
+    const marker = markerAfter(committable, permit)
     const taken = await this.#lane(lane).takeOver(stagedTopics(parts).map(({ topic }) => topic))
-    const { found } = taken
+    const found = taken.found?.marker ?? null
     if (!sameMarker(found, prev)) return { result: 'refused', found }
-    const marker = { incarnation: permit.incarnation, epoch, hash: permit.manifest.sha256 }
-    await this.#lane(lane).write(taken, marker, parts, this.#options.store)
+    await this.#lane(lane).write(taken, marker, { parts, store: this.#options.store, healing })
     return { result: 'promoted' }
   }
 
@@ -119,10 +122,6 @@ class KafkaSink implements Sink {
     this.#lanes.set(lane, opened)
     return opened
   }
-}
-
-function sameMarker(found: Marker | null, prev: Marker): boolean {
-  return found?.incarnation === prev.incarnation && found.epoch === prev.epoch && found.hash === prev.hash
 }
 
 /** Brokers that do not tell their settings answer the same question at the first take-over. */

@@ -4,11 +4,11 @@
  * Every object is compared with its length and SHA-256 before anything of it is used; the next window is read
  * while the caller works on the last one. Order: parts as listed (task order), objects and batches as written.
  */
-import { createHash } from 'node:crypto'
 import { PawlError } from '../../model/errors.ts'
 import type { ObjectRef } from '../../model/head.ts'
 import type { StagedPart } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
+import { readStaged } from '../shared/staged-objects.ts'
 import type { StagedBatch, StagedHandle } from './staging.ts'
 
 /** Objects are read together until they hold this much. */
@@ -88,17 +88,8 @@ function grouped(objects: readonly StagedObject[]): StagedObject[][] {
 }
 
 async function readWindow(store: Store, objects: readonly StagedObject[]): Promise<ReadyBatch[]> {
-  const contents = await Promise.all(objects.map(({ ref }) => verified(store, ref)))
+  const contents = await Promise.all(objects.map(({ ref }) => readStaged(store, ref)))
   return objects.flatMap((object, index) => sliced(object, contents[index]))
-}
-
-async function verified(store: Store, { name, bytes, sha256 }: ObjectRef): Promise<Buffer> {
-  const content = await store.read(name)
-  if (content === null) throw new PawlError('OBJECT_MISSING', name, { object: name })
-  const found = createHash('sha256').update(content).digest('hex')
-  if (content.length !== bytes || found !== sha256)
-    throw new PawlError('OBJECT_DAMAGED', name, { object: name, bytes, found: content.length, sha256 })
-  return content
 }
 
 function sliced({ ref, topics, batches }: StagedObject, content: Buffer): ReadyBatch[] {

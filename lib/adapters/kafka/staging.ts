@@ -9,7 +9,6 @@
  * A row that the broker would refuse is refused here, before the commit: too large, a timestamp outside the
  * topic's bounds, no key for a compacted topic. Partition counts are pinned in the handle.
  */
-import { createHash } from 'node:crypto'
 import { assert } from '../../model/assert.ts'
 import { PawlError } from '../../model/errors.ts'
 import type { ObjectRef } from '../../model/head.ts'
@@ -19,6 +18,8 @@ import { RecordBatchEncoder } from '../../model/record-batch.ts'
 import type { Header } from '../../model/records.ts'
 import type { StageContext, StageWriter } from '../../ports/sink.ts'
 import type { TopicSpec } from '../../ports/spec.ts'
+import { type Content, encodeKey, encodeValue, routeOf } from '../shared/row-encoding.ts'
+import { createStaged, stagedName } from '../shared/staged-objects.ts'
 
 /** Batches are sealed before they grow past this. */
 export const batchBytesMax = 900_000
@@ -52,8 +53,6 @@ export interface StagedHandle {
 }
 /** One batch of an object; `topic` is a position in the handle's topics. */
 export type StagedBatch = readonly [topic: number, partition: number, bytes: number, rows: number]
-
-type Encoded = string | Uint8Array | null
 
 interface OpenTarget extends StagingTarget {
   readonly index: number
@@ -117,9 +116,9 @@ class StagingWriter implements StageWriter {
   add(key: unknown, value: unknown, timestampMs: number, partition: number): void {
     assert(!this.#sealed, 'a row was added to a sealed writer')
     const spec = this.#spec
-    const target = spec.route === null ? this.#targets[0] : this.#routed(spec.route.choose(value, key))
-    const keyOut = key === null ? null : spec.key.encode(key)
-    const valueOut = spec.value.encode(value)
+    const target = spec.route === null ? this.#targets[0] : this.#byTopic.get(routeOf(spec, key, value))!
+    const keyOut = encodeKey(spec.key, key)
+    const valueOut = encodeValue(spec.value, value)
     const headers = spec.headers === null ? undefined : spec.headers(value, key)
     checkAccepted(target, keyOut, timestampMs)
     const hash = keyOut === null ? partition : this.#hash(keyOut)
@@ -171,15 +170,6 @@ class StagingWriter implements StageWriter {
     return { version: 1, topics, objects: lane.indexes }
   }
 
-  #routed(topic: string): OpenTarget {
-    const target = this.#byTopic.get(topic)
-    if (target === undefined)
-      throw new PawlError('ENCODE_FAILED', `route chose topic ${JSON.stringify(topic)}, which is not listed`, {
-        topics: [...this.#byTopic.keys()].join(' '),
-      })
-    return target
-  }
-
   #encoder(target: OpenTarget, slot: number): RecordBatchEncoder {
     const encoder = new RecordBatchEncoder({ recordBytesMax: target.messageBytesMax })
     target.encoders[slot] = encoder
@@ -211,13 +201,9 @@ class StagingWriter implements StageWriter {
     const { chunks, batches } = lane
     lane.chunks = []
     lane.batches = []
-    const digest = createHash('sha256')
-    for (const chunk of chunks) digest.update(chunk)
-    const name = `${this.#context.prefix}lane-${lane.lane}-${lane.objects.length}`
-    const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
-    lane.objects.push({ name, bytes, sha256: digest.digest('hex') })
+    const name = stagedName(this.#context, `lane-${lane.lane}-${lane.objects.length}`)
+    lane.objects.push(await createStaged(this.#context.store, name, chunks))
     lane.indexes.push(batches)
-    await this.#context.store.create(name, chunks)
   }
 
   /** The positive hash of Java's partitioner. */
@@ -236,7 +222,7 @@ class StagingWriter implements StageWriter {
   }
 }
 
-function checkAccepted(target: StagingTarget, key: Encoded, timestampMs: number): void {
+function checkAccepted(target: StagingTarget, key: Content, timestampMs: number): void {
   if (key === null && target.keyRequired)
     throw new PawlError('ENCODE_FAILED', `topic ${target.topic} is compacted and takes no row without a key`)
   if (timestampMs === -1 || (timestampMs >= target.timestampMinMs && timestampMs <= target.timestampMaxMs)) return
@@ -246,20 +232,18 @@ function checkAccepted(target: StagingTarget, key: Encoded, timestampMs: number)
   })
 }
 
-function lengthOf(content: Encoded): number {
-  if (content === null) return 0
-  if (typeof content === 'string' || content instanceof Uint8Array) return content.length
-  throw new PawlError('ENCODE_FAILED', `a serde gave ${typeof content}, which is neither text, bytes nor null`)
+function lengthOf(content: Content): number {
+  return content === null ? 0 : content.length
 }
 
 /** An upper bound that is exact but for a few varints. */
-function recordBytes(key: Encoded, value: Encoded, headers: readonly Header[] | undefined): number {
+function recordBytes(key: Content, value: Content, headers: readonly Header[] | undefined): number {
   let bytes = recordOverheadMax + bytesOf(key) + bytesOf(value)
   for (const [name, content] of headers ?? []) bytes += Buffer.byteLength(name) + bytesOf(content) + 10
   return bytes
 }
 
-function bytesOf(content: Encoded): number {
+function bytesOf(content: Content): number {
   if (content === null) return 0
   return typeof content === 'string' ? Buffer.byteLength(content) : content.length
 }

@@ -68,17 +68,23 @@ function stagingTarget(topic: string, topicId: string, partitions: number, setti
   }
 }
 
-/** The topics of a committable are still those that it was staged for. Throws `TOPIC_MISSING`, `TOPIC_RECREATED`. */
+/**
+ * The partitions of a committable, whose topics must be those that the lane wrote to last (`written`), or else
+ * those that the rows were staged for; null for `written` takes them as they are. Throws `TOPIC_MISSING`,
+ * `TOPIC_RECREATED`.
+ */
 export function checkedTargets(
   staged: readonly StagedTopic[],
   layouts: ReadonlyMap<string, TopicLayout>,
+  written: Readonly<Record<string, string>> | null,
 ): TopicPartitions[] {
   return staged.map(({ topic, topicId, partitions }) => {
     const layout = presentLayout(layouts, topic)
-    if (layout.topicId !== topicId)
-      throw new PawlError('TOPIC_RECREATED', `topic ${topic}, since the epoch was staged`, {
+    const expected = written === null ? layout.topicId : (written[topic] ?? topicId)
+    if (layout.topicId !== expected || Math.max(...partitions) >= layout.leaders.length)
+      throw new PawlError('TOPIC_RECREATED', `output topic ${topic}, with what it held`, {
         topic,
-        staged: topicId,
+        expected,
         found: layout.topicId,
       })
     return { topic, partitions: [...partitions] }
