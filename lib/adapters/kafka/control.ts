@@ -80,6 +80,7 @@ export interface FoundMarker {
   /** Ids of the topics that rows went to up to its epoch, by name. */
   readonly topicIds: TopicIds
 }
+/** Topic ids by topic name. */
 export type TopicIds = Readonly<Record<string, string>>
 
 /** The marker as a record of the lane's partition, to be sent in the transaction of the rows. */
