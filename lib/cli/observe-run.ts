@@ -11,7 +11,7 @@ import type { Counts } from '../model/manifest.ts'
 export interface RunView {
   readonly pipeline: string
   readonly startedAtMs: number
-  readonly state: 'starting' | 'running' | 'retrying' | 'standing by' | 'parked' | 'stopping'
+  readonly state: 'starting' | 'running' | 'idle' | 'retrying' | 'standing by' | 'parked' | 'stopping'
   readonly generation: number | null
   /** The attempt that is open. */
   readonly open: { readonly epoch: number; readonly sinceMs: number; readonly span: number } | null
@@ -87,8 +87,9 @@ export function observe(view: RunView, event: ProgressEvent, nowMs: number): Run
     case 'promoted':
     case 'healed':
     case 'offsets-unpublished':
-    case 'left':
       return view
+    case 'left':
+      return view.state === 'running' ? { ...view, state: 'idle' } : view
   }
 }
 

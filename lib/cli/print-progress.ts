@@ -13,6 +13,7 @@ const labelWidth = 11
 const hues = {
   starting: 'bold',
   running: 'green',
+  idle: 'green',
   retrying: 'yellow',
   'standing by': 'yellow',
   parked: 'red',

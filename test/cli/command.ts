@@ -32,6 +32,8 @@ export interface Project extends Disposable {
   path(...parts: readonly string[]): string
   write(name: string, text: string): void
   pawl(args: readonly string[], options?: RunOptions): Promise<Ended>
+  /** Any other program. */
+  node(args: readonly string[], options?: RunOptions): Promise<Ended>
 }
 
 /** Makes a project with the given files. */
@@ -45,13 +47,14 @@ export function project(files: Readonly<Record<string, string>> = {}): Project {
     directory,
     path: (...parts) => join(directory, ...parts),
     write,
-    pawl: (args, options) => start(directory, args, options),
+    pawl: (args, options) => start(directory, [join(root, 'lib/cli/main.ts'), ...args], options),
+    node: (args, options) => start(directory, args, options),
     [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }),
   }
 }
 
 async function start(directory: string, args: readonly string[], options: RunOptions = {}): Promise<Ended> {
-  const child = spawn(process.execPath, ['--conditions=pawl-source', join(root, 'lib/cli/main.ts'), ...args], {
+  const child = spawn(process.execPath, ['--conditions=pawl-source', ...args], {
     cwd: directory,
     env: { PATH: process.env.PATH, ...options.env },
   })

@@ -101,6 +101,13 @@ describe('the view of a run', () => {
     expect(view.counts).toEqual({ in: 5000, out: { counts: 2400 }, late: 2, rejected: 4 })
   })
 
+  test('is idle once the run has left, and runs again with the next epoch', () => {
+    const left: ProgressEvent = { event: 'left', pipeline, run: 'r', reason: 'nothing to do' }
+    const view = observed([taken, startMs], [left, startMs])
+    expect(view.state).toBe('idle')
+    expect(observe(view, opened, startMs).state).toBe('running')
+  })
+
   test('stands by while another run holds the pipeline, and stops for good', () => {
     const held = (place: string) => ({ run: { open: true, place } }) as Head
     const view = newView(pipeline, startMs)
