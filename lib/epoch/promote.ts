@@ -8,7 +8,7 @@
  * that the sink lost data, and the missing epochs are promoted again in order; anything else is corruption, which
  * is reported only after the head was read again and this run still holds it.
  */
-import { PawlError } from '../model/errors.ts'
+import { isPawlError, PawlError } from '../model/errors.ts'
 import type { Head, HistoryItem, ObjectRef } from '../model/head.ts'
 import type { CommitPermit, Committable, Marker } from '../model/manifest.ts'
 import { laneName } from '../model/names.ts'
@@ -34,7 +34,7 @@ export async function promote(job: Job, input: LaneInput): Promise<{ readonly pr
   const committable = await committableOf(job, permit.manifest, input)
   const sink = await openSink(job, input.sink, head.incarnation)
   for (let judgements = 0; judgements < judgementsMax; judgements++) {
-    const answer = await sink.promote(committable, permit)
+    const answer = await asHolder(job, input, () => sink.promote(committable, permit))
     if (answer.result === 'promoted' || (await judge(job, input, sink, committable, permit, answer.found)) === 'done') {
       const { sink: id, lane } = input
       job.place.telemetry.emit({
@@ -49,6 +49,20 @@ export async function promote(job: Job, input: LaneInput): Promise<{ readonly pr
     }
   }
   throw new PawlError('SINK_UNAVAILABLE', `the marker of lane ${laneName(input.sink, input.lane)} keeps moving`)
+}
+
+/**
+ * A sink that says `Fenced` may only have been disturbed: whether another run holds the pipeline, the head knows. If
+ * none does, the promotion is tried again, from its marker.
+ */
+async function asHolder<T>(job: Job, input: LaneInput, deed: () => Promise<T>): Promise<T> {
+  try {
+    return await deed()
+  } catch (error) {
+    if (!isPawlError(error) || error.kind !== 'Fenced') throw error
+    mustHold(await readHead(job), input.run, input.generation)
+    throw new PawlError('SINK_UNAVAILABLE', `lane ${laneName(input.sink, input.lane)}: ${error.message}`, {}, error)
+  }
 }
 
 /** Proof that the epoch is committed, read from the head or from the history that the head's chain covers. */

@@ -31,6 +31,9 @@ export interface EmbeddedOptions {
   readonly telemetry: Telemetry
 }
 
+/** Between the place of the process and the id of this opening: two in one process are two holders. */
+const hereMark = '#'
+
 /** A place with its queue of started runs. */
 export interface EmbeddedPlace extends Place {
   readonly directory: string
@@ -47,6 +50,7 @@ export async function openPlace(options: EmbeddedOptions): Promise<EmbeddedPlace
   const ledger = sqliteLedger(join(directory, 'ledger.db'))
   const random = systemRandom()
   const starts: RunStart[] = []
+  const here = `${processPlace()}${hereMark}${random.id()}`
   const sources = new Map<string, Promise<LogSource>>()
   const sinks = new Map<string, Promise<Sink>>()
   const contextOf = (pipeline: string, incarnation: string): OpenContext => {
@@ -70,14 +74,15 @@ export async function openPlace(options: EmbeddedOptions): Promise<EmbeddedPlace
     random,
     telemetry,
     clock: systemClock(),
-    place: processPlace(),
+    place: here,
     starts,
     launcher: {
       async start(run) {
         starts.push(run)
         return 'started'
       },
-      status: async (place) => placeStatus(place),
+      // A run that ended here without closing itself is gone, although the process is not.
+      status: async (place) => (place === here ? 'gone' : placeStatus(place.split(hereMark)[0])),
     },
     source: (pipeline, id, spec, incarnation) =>
       once(sources, `${pipeline}/${id}`, () => openSource(spec, contextOf(pipeline, incarnation))),
