@@ -1,0 +1,101 @@
+/**
+ * The soak: real processes under `kill -9`, until it is plain that nothing is lost or repeated.
+ *
+ * Kafka to Kafka and log to files, each a word count whose workers are killed, doubled, stopped and let go on, while
+ * its broker comes and goes; then the long simulation, where `soak-simulation.ts` is there. A foreign reader of the
+ * output must see the exact fold of the input, epoch by epoch.
+ *
+ *     npm run soak -- [--only kafka|embedded|simulation] [--lines N] [--kills N] [--seed N] [--keep]
+ *
+ * SEEDS in the environment is how many seeds the simulation runs. Exit code 1 when anything failed.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { missingTool } from '../test/support/kafka-broker.ts'
+import { type Ordeal, type OrdealOptions, ordeal } from '../test/support/worker-ordeal.ts'
+import { embeddedWorld, kafkaWorld, type World } from '../test/support/worker-world.ts'
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    lines: { type: 'string', default: '500000' },
+    kills: { type: 'string', default: '50' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    keep: { type: 'boolean', default: false },
+  },
+})
+const [lines, kills, seed] = [values.lines, values.kills, values.seed].map(Number)
+/** The other deeds kill as well; these come on top. */
+const hardships: OrdealOptions = { seed, lines, kills, twins: 6, zombies: 3, outages: 0 }
+
+let passed = 0
+let failed = 0
+
+await part('kafka', async () => {
+  const missing = missingTool()
+  if (missing !== null) throw new Error(missing)
+  await endure(await kafkaWorld(), { ...hardships, outages: 4 })
+})
+await part('embedded', async () => endure(await embeddedWorld(), hardships))
+await part('sharded', async () => endure(await embeddedWorld({ exportName: 'sharded' }), hardships))
+await part('simulation', async () => {
+  const file = fileURLToPath(new URL('soak-simulation.ts', import.meta.url))
+  if (!existsSync(file)) throw new Error('scripts/soak-simulation.ts is missing')
+  const { status } = spawnSync(process.execPath, [...process.execArgv, file], { stdio: 'inherit' })
+  if (status !== 0) throw new Error(`the simulation ended with ${status}`)
+})
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed === 0 && passed > 0 ? 0 : 1)
+
+async function part(name: string, run: () => Promise<void>): Promise<void> {
+  if (values.only !== undefined && values.only !== name) return
+  console.log(`\n${name}, seed ${seed}`)
+  try {
+    await run()
+    passed++
+  } catch (error) {
+    failed++
+    console.log(`  FAILED: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+async function endure(world: World, options: OrdealOptions): Promise<void> {
+  let isSound = false
+  try {
+    const result = await ordeal(world, { ...options, say: (line) => console.log(`  ${line}`) })
+    console.log(figuresOf(result))
+    if (result.faults.length > 0) throw new Error(result.faults.join('\n  '))
+    isSound = true
+  } finally {
+    if (isSound && !values.keep) await world.remove()
+    else {
+      await world.broker?.stop()
+      console.log(`  everything is in ${world.directory}`)
+    }
+  }
+}
+
+function figuresOf(result: Ordeal): string {
+  const { recoveriesMs, standbyCpu, faults } = result
+  const at = (share: number) => recoveriesMs[Math.floor((recoveriesMs.length - 1) * share)]
+  const cpu = standbyCpu.reduce((sum, share) => sum + share, 0) / Math.max(1, standbyCpu.length)
+  const rows: readonly (readonly [string, string | number])[] = [
+    ['lines', result.lines],
+    ['words', result.words],
+    ['rows shown', result.rows],
+    ['epochs', result.epochs],
+    ['attempts died', result.died],
+    ['kill -9', result.kills],
+    ['two at once', result.twins],
+    ['zombies', result.zombies],
+    ['broker gone', result.outages],
+    ['takeovers', result.takeovers],
+    ['kill to output', `median ${at(0.5)} ms, longest ${at(1)} ms, ${recoveriesMs.length} measured`],
+    ['standing by', `${(100 * cpu).toFixed(1)} % of a core`],
+    ['wall time', `${result.seconds.toFixed(1)} s`],
+    ['verdict', faults.length === 0 ? 'the exact fold of the input' : `${faults.length} faults`],
+  ]
+  return rows.map(([label, value]) => `  ${label.padEnd(16)}${value.toLocaleString('en-US')}`).join('\n')
+}
