@@ -47,7 +47,9 @@ export function decide(facts: Facts): Decision {
   if (facts.unchangedMs >= head.run.leaseMs) return { decision: 'claim', head, reason: 'expired' }
   if (eventsOf(run) >= limits.runEventsMax)
     return { decision: 'retire', reason: 'this run has watched for long enough' }
-  return { decision: 'watch', head, waitMs: Math.min(head.run.leaseMs - facts.unchangedMs, 5000) }
+  // A step may not sleep longer than it may take: with a short lease that is not long.
+  const pauseMs = Math.min(5000, Math.floor(Math.min(head.run.leaseMs, facts.settings.leaseMs) / 8))
+  return { decision: 'watch', head, waitMs: Math.min(head.run.leaseMs - facts.unchangedMs, pauseMs) }
 }
 
 /** An execution may have so many events, whether they go into epochs, failures or waiting. */

@@ -57,7 +57,8 @@ export async function runPipeline(compiled: Compiled, options: RunOptions): Prom
     else if (options.until === 'caught-up' && isCaughtUp(seen))
       return { reason: 'caught-up', code: null, message: null }
     for (let start = place.starts.shift(); start !== undefined; start = place.starts.shift()) {
-      await walk.run({ run: runKey(job, start, startedAtMs, options) })
+      // What was watched here need not be watched again by the run that takes over.
+      await walk.run({ run: runKey(job, start, startedAtMs, options), watch: watch.standingBy ? watch : null })
     }
     if (!seen.due || watch.standingBy) await place.clock.sleep(watch.standingBy ? standbyMs : idleMs(compiled), signal)
   }
