@@ -69,8 +69,13 @@ async function show(
     ...section(style, 'state', stateLines(manifest.snapshots, style)),
     ...section(
       style,
-      'lost',
+      'skipped, since the log had lost them',
       manifest.lost.map((at) => `${at.source}/${at.partition} [${at.start}, ${at.end})`),
+    ),
+    ...section(
+      style,
+      'rejected unseen, since each epoch that read them had died',
+      manifest.convicted.map((at) => `${at.source}/${at.partition}@${at.offset}`),
     ),
     ...section(style, `rejected (${count(style, manifest.counts.rejected)})`, rejectedLines(rejected, rejectedMax)),
   ])

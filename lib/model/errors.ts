@@ -51,6 +51,16 @@ export const errorRegistry = registered({
     'the broker does not allow the operation',
     'grant the principal what is named; docs/operations.md lists all permissions',
   ],
+  AWS_ACCESS_DENIED: [
+    'Invalid',
+    'AWS does not allow the call',
+    'grant the role the action that is named; without s3:ListBucket a missing object looks like this too',
+  ],
+  AWS_RESOURCE_MISSING: [
+    'Invalid',
+    'a bucket, table or state machine does not exist',
+    'check its name, the region and the account, or deploy again',
+  ],
   BATCH_DAMAGED: [
     'Corrupt',
     'a record batch does not match its checksum or its length',
@@ -140,10 +150,20 @@ export const errorRegistry = registered({
     'the consumer group has members of its own',
     'choose a group for the pipeline that no consumer uses',
   ],
+  HEAD_TOO_LARGE: [
+    'Invalid',
+    'the head of the pipeline exceeds what the ledger holds in one item',
+    'drop savepoints, or use fewer lanes',
+  ],
   HISTORY_MISSING: [
     'Corrupt',
     'the ledger lacks a committed epoch',
     'restore the ledger from its newest backup; run `pawl verify`',
+  ],
+  LAUNCHER_UNAVAILABLE: [
+    'Retryable',
+    'the service that runs the state machine does not answer',
+    'nothing: Pawl tries again by itself, and the schedule rings again',
   ],
   LEDGER_BUSY: [
     'Retryable',
@@ -227,7 +247,11 @@ export const errorRegistry = registered({
   ],
   PIPELINE_INVALID: ['Invalid', 'the pipeline has mistakes', 'mend each mistake that is listed'],
   PIPELINE_NOT_FOUND: ['Invalid', 'the ledger knows no such pipeline', 'check the id and the directory'],
-  PIPELINE_PARKED: ['Invalid', 'the pipeline is parked', 'read the reason, mend it, and run again'],
+  PIPELINE_PARKED: [
+    'Invalid',
+    'the pipeline is parked',
+    'mend the reason and run again, with --resume when the pipeline file is the same',
+  ],
   RECORD_TOO_LARGE: [
     'Invalid',
     'a record exceeds the size limit',

@@ -91,6 +91,27 @@ describe('a pipeline that has run', () => {
   })
 })
 
+test('show lists records that were rejected, and how many more there are', async () => {
+  using made = project({
+    'skip.ts': `
+import { json, pipeline, text, topic } from 'pawl'
+export default pipeline('skip', { onError: 'skip' })
+  .from(topic('numbers', { value: json<number>() }))
+  .to('same', topic('same', { value: json<number>() }))
+`,
+  })
+  await succeed(made.pawl(['produce', 'numbers', '--partitions', '1'], { input: '1\nx\n2\ny\nz\n' }))
+  await succeed(made.pawl(['run', 'skip.ts', '--until', 'caught-up']))
+  const { stdout } = await succeed(made.pawl(['show', 'last', '--rejected', '2']))
+  expect(stdout).toMatch(/^records +5 in, 0 late, 3 rejected$/m)
+  expect(stdout).toMatch(
+    /^rejected \(3\)\n {2}numbers\/0@1 {2}numbers {2}SyntaxError: .*\n {2}numbers\/0@3 .*\n {2}and 1 more\n$/m,
+  )
+  const [record] = (await succeed(made.pawl(['show', 'last', '--json']))).records()
+  expect(record.rejected).toHaveLength(3)
+  expect((await succeed(made.pawl(['verify']))).stdout).toContain('sound')
+})
+
 test('a simulation that breaks prints what happened and the seed that shows it again', async () => {
   using made = project({
     'moody.ts': `
