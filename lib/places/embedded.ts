@@ -12,7 +12,7 @@ import { fileStore } from '../adapters/file/store.ts'
 import { openSegmentLog } from '../adapters/segments/log.ts'
 import { sqliteLedger } from '../adapters/sqlite/ledger.ts'
 import { systemClock } from '../adapters/system/clock.ts'
-import { placeStatus, processPlace } from '../adapters/system/liveness.ts'
+import { partMark, placeStatus, processPlace } from '../adapters/system/liveness.ts'
 import { systemRandom } from '../adapters/system/random.ts'
 import type { LogSource } from '../ports/log.ts'
 import type { Place } from '../ports/place.ts'
@@ -31,9 +31,6 @@ export interface EmbeddedOptions {
   readonly telemetry: Telemetry
 }
 
-/** Between the place of the process and the id of this opening: two in one process are two holders. */
-const hereMark = '#'
-
 /** A place with its queue of started runs. */
 export interface EmbeddedPlace extends Place {
   readonly directory: string
@@ -50,7 +47,7 @@ export async function openPlace(options: EmbeddedOptions): Promise<EmbeddedPlace
   const ledger = sqliteLedger(join(directory, 'ledger.db'))
   const random = systemRandom()
   const starts: RunStart[] = []
-  const here = `${processPlace()}${hereMark}${random.id()}`
+  const here = `${processPlace()}${partMark}${random.id()}`
   const sources = new Map<string, Promise<LogSource>>()
   const sinks = new Map<string, Promise<Sink>>()
   const contextOf = (pipeline: string, incarnation: string): OpenContext => {
@@ -82,7 +79,7 @@ export async function openPlace(options: EmbeddedOptions): Promise<EmbeddedPlace
         return 'started'
       },
       // A run that ended here without closing itself is gone, although the process is not.
-      status: async (place) => (place === here ? 'gone' : placeStatus(place.split(hereMark)[0])),
+      status: async (place) => (place === here ? 'gone' : placeStatus(place)),
     },
     source: (pipeline, id, spec, incarnation) =>
       once(sources, `${pipeline}/${id}`, () => openSource(spec, contextOf(pipeline, incarnation))),

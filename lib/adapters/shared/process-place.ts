@@ -114,13 +114,16 @@ function signalStatus(pid: number): PlaceStatus {
   }
 }
 
+/** What follows it in a place tells apart holders within one process, and is nothing to `placeStatus`. */
+export const partMark = '#'
+
 /**
  * Whether the process at `place` still lives.
  *
  * `unknown`: another host, another container, or no place of ours. A zombie counts as gone: it runs no more code.
  */
 export function placeStatus(place: string): PlaceStatus {
-  const there = parsePlace(place)
+  const there = parsePlace(place.split(partMark, 1)[0])
   const here = thisProcess()
   if (there === null || there.platform !== here.platform || there.host !== here.host) return 'unknown'
   if (there.platform !== 'linux') return signalStatus(there.pid)
