@@ -81,6 +81,13 @@ export function observe(view: RunView, event: ProgressEvent, nowMs: number): Run
     }
     case 'parked':
       return { ...view, state: 'parked', open: null, last: { atMs: nowMs, message: event.message } }
+    case 'waiting':
+      return {
+        ...view,
+        state: view.state === 'stopping' ? 'stopping' : 'retrying',
+        open: null,
+        last: { atMs: nowMs, message: event.message },
+      }
     case 'lag':
       return { ...view, state: running(view), lag: event.lag }
     case 'created':

@@ -110,6 +110,8 @@ export function eventLine(event: ProgressEvent, view: RunView): string | null {
       return `epoch ${event.epoch} failed, attempt ${event.attempt.slice(0, 8)}: ${brief(event.message)}`
     case 'parked':
       return `parked (${event.kind}): ${event.message}`
+    case 'waiting':
+      return `waiting: ${event.message}`
     case 'healed':
       return `healed ${event.sink}/${event.lane}, which had lost output after epoch ${event.fromEpoch}, through epoch ${event.toEpoch}`
     case 'offsets-unpublished':

@@ -71,4 +71,6 @@ export type ProgressEvent =
       readonly code: string
       readonly message: string
     }
+  /** The place itself does not work for the moment; tried again until it does. */
+  | { readonly event: 'waiting'; readonly pipeline: string; readonly code: string; readonly message: string }
   | { readonly event: 'left'; readonly pipeline: string; readonly run: string; readonly reason: string }

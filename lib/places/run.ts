@@ -6,6 +6,7 @@
  * has not moved for a lease.
  */
 import { type Interpreter, interpreter } from '../adapters/interpreter/machine.ts'
+import { causeOf } from '../epoch/cause.ts'
 import { stepCalls } from '../epoch/execute.ts'
 import type { Job } from '../epoch/job.ts'
 import { type Look, look } from '../epoch/look.ts'
@@ -40,29 +41,66 @@ export interface RunOutcome {
 
 const retryPauseMs = 50
 const standbyMs = 250
+/** Between two tries while a disk is full or the ledger does not answer. */
+const troubleMs = 1000
 
-/** Runs until stopped, caught up, or parked for a person. */
+/**
+ * Runs until stopped, caught up, or parked for a person. What is transient (a full disk, a ledger that does not
+ * answer) is thrown at the first look, so that a person at the terminal learns of it, and waited for afterwards.
+ */
 export async function runPipeline(compiled: Compiled, options: RunOptions): Promise<RunOutcome> {
   const { place, signal } = options
   const stopping = () => signal?.aborted ?? false
   const job: Job = { compiled, place, states: new StateCache(), warm: new Map(), stopping }
-  const walk = await localMachine(job, options.invoker ?? null)
-  const startedAtMs = place.clock.nowMs()
-  const watch = leaseWatch(job)
+  const runner: Runner = {
+    job,
+    options,
+    walk: await localMachine(job, options.invoker ?? null),
+    startedAtMs: place.clock.nowMs(),
+    watch: leaseWatch(job),
+  }
+  let told = ''
   for (let first = true; !stopping(); first = false) {
-    const seen = await look(job)
-    if (first && options.resume && seen.head?.parked) await ring(place, compiled.topology.pipeline)
-    else if (seen.due) await wake(job, seen, watch)
-    else if (seen.head?.parked?.kind === 'failure') return parkedOutcome(seen)
-    else if (options.until === 'caught-up' && isCaughtUp(seen))
-      return { reason: 'caught-up', code: null, message: null }
-    for (let start = place.starts.shift(); start !== undefined; start = place.starts.shift()) {
-      // What was watched here need not be watched again by the run that takes over.
-      await walk.run({ run: runKey(job, start, startedAtMs, options), watch: watch.standingBy ? watch : null })
+    try {
+      const outcome = await turn(runner, first)
+      if (outcome !== null) return outcome
+      told = ''
+    } catch (error) {
+      const { kind, code, message } = causeOf(error)
+      if (first || kind !== 'Retryable') throw error
+      if (message !== told)
+        place.telemetry.emit({ event: 'waiting', pipeline: compiled.topology.pipeline, code, message })
+      told = message
+      await place.clock.sleep(troubleMs, signal)
     }
-    if (!seen.due || watch.standingBy) await place.clock.sleep(watch.standingBy ? standbyMs : idleMs(compiled), signal)
   }
   return { reason: 'stopped', code: null, message: null }
+}
+
+interface Runner {
+  readonly job: Job
+  readonly options: RunOptions
+  readonly walk: Interpreter
+  readonly startedAtMs: number
+  readonly watch: LeaseWatch
+}
+
+/** Looks once, does what is due, and pauses when nothing was. */
+async function turn({ job, options, walk, startedAtMs, watch }: Runner, first: boolean): Promise<RunOutcome | null> {
+  const { place } = options
+  const { compiled } = job
+  const seen = await look(job)
+  if (first && options.resume && seen.head?.parked) await ring(place, compiled.topology.pipeline)
+  else if (seen.due) await wake(job, seen, watch)
+  else if (seen.head?.parked?.kind === 'failure') return parkedOutcome(seen)
+  else if (options.until === 'caught-up' && isCaughtUp(seen)) return { reason: 'caught-up', code: null, message: null }
+  for (let start = place.starts.shift(); start !== undefined; start = place.starts.shift()) {
+    // What was watched here need not be watched again by the run that takes over.
+    await walk.run({ run: runKey(job, start, startedAtMs, options), watch: watch.standingBy ? watch : null })
+  }
+  const pauseMs = watch.standingBy ? standbyMs : idleMs(compiled)
+  if (!seen.due || watch.standingBy) await place.clock.sleep(pauseMs, options.signal)
+  return null
 }
 
 function isCaughtUp({ head, lag }: Look): boolean {
