@@ -31,6 +31,9 @@ export const consumeCommand: Command = {
   run: consume,
 }
 
+/** A write for each would take longer than everything else. */
+const linesAtOnce = 1000
+
 interface Row {
   readonly key: unknown
   readonly value: unknown
@@ -43,14 +46,21 @@ async function consume({ output, positionals: [name], options }: Call): Promise<
   const max = options.number('max', 0) ?? Number.POSITIVE_INFINITY
   const keys = options.flag('keys')
   const sink = sinkDirectory(directory, name, options)
+  const lines: string[] = []
   let rows = 0
   for await (const row of sink === null ? topicRows(directory, name) : sinkRows(sink)) {
     if (rows++ >= max) break
-    output.record(row.whole)
-    output.print([keys ? `${shown(row.key)}\t${shown(row.value)}` : shown(row.value)])
-    if (rows % 1000 === 0) await output.drain()
+    lines.push(output.json ? JSON.stringify(row.whole) : lineOf(row, keys))
+    if (lines.length < linesAtOnce) continue
+    output.raw(`${lines.splice(0).join('\n')}\n`)
+    await output.drain()
   }
+  if (lines.length > 0) output.raw(`${lines.join('\n')}\n`)
   return exitCodes.success
+}
+
+function lineOf({ key, value }: Row, keys: boolean): string {
+  return keys ? `${shown(key)}\t${shown(value)}` : shown(value)
 }
 
 function shown(value: unknown): string {

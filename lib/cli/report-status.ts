@@ -128,8 +128,10 @@ export function headLines(head: Head, style: Style): string[] {
       'open',
       `epoch ${open.epoch}, attempt ${open.attempt.slice(0, 8)}, since ${age(style, open.openedAtMs)}`,
     ])
-  if (failures.count > 0)
-    rows.push(['failures', `${failures.count} in a row, last: ${failures.last?.message ?? 'unknown'}`])
+  if (failures.count > 0) {
+    const last = parked === null ? `, last: ${failures.last?.message ?? 'unknown'}` : ''
+    rows.push(['failures', `${failures.count} in a row${last}`])
+  }
   if (parked) rows.push(...parkedRows(parked, style))
   return pairs(rows)
 }

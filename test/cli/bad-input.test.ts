@@ -183,6 +183,30 @@ describe('damage', () => {
     expectRefusal(await made.pawl(['run', 'count.ts']), 'LEDGER_DAMAGED', /ledger\.db/)
   })
 
+  test('a ledger that was restored from a backup is noticed, before and after anything runs on it', async () => {
+    using made = await countedProject()
+    const ledger = made.path('.pawl', 'ledger.db')
+    const backup = readFileSync(ledger)
+    await succeed(made.pawl(['produce', 'lines'], { input: linesOf(100) }))
+    await succeed(made.pawl(['run', 'count.ts', ...caughtUp]))
+    for (const file of [`${ledger}-wal`, `${ledger}-shm`]) rmSync(file, { force: true })
+    writeFileSync(ledger, backup)
+    const verified = await made.pawl(['verify'])
+    expect(verified.code).toBe(1)
+    expect(verified.stdout).toMatch(
+      /^LEDGER_REWOUND: .*: lane counts\/0 in files:.* shows epoch 6, the head 3\. Next: /m,
+    )
+    expect(verified.stdout).toMatch(/^LEDGER_REWOUND: .*: the store holds a manifest of epoch 6, the head 3\. Next: /m)
+    expectParked(await made.pawl(['run', 'count.ts', ...caughtUp]), 'LEDGER_REWOUND', /lane counts\/0 shows epoch 6/)
+    const { stdout } = await succeed(made.pawl(['consume', 'counts', '--keys']))
+    expect(
+      stdout
+        .split('\n')
+        .filter((line) => line.startsWith('ratchet\t'))
+        .at(-1),
+    ).toBe('ratchet\t200')
+  })
+
   test('a ledger of a newer version is refused and left alone', async () => {
     using made = await countedProject()
     const database = new DatabaseSync(made.path('.pawl', 'ledger.db'))
