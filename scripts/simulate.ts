@@ -7,8 +7,9 @@
 import { fileURLToPath } from 'node:url'
 import { startCommand } from '../lib/cli/start.ts'
 
-const [first, ...rest] = process.argv.slice(2)
-const named = first !== undefined && !first.startsWith('-')
+const words = process.argv.slice(2)
 const example = fileURLToPath(new URL('../examples/word-count/pipeline.ts', import.meta.url))
+const file = words[0] === undefined || words[0].startsWith('-') ? [example] : []
+const trace = words.some((word) => /^--seed(=|$)/.test(word)) ? ['--trace'] : []
 
-await startCommand(named ? ['simulate', first, ...rest] : ['simulate', example, ...process.argv.slice(2)])
+await startCommand(['simulate', ...file, ...words, ...trace])
