@@ -98,24 +98,31 @@ function failed(error: unknown, seed: number, file: string, output: Output): unk
   return new PawlError('SIMULATION_FAILED', fault, { ...error.details, seed, trace: trace.join('\n') }, error)
 }
 
-/** Values by source, decoded as the source's serde wants them. */
-function inputOf(compiled: Compiled, options: Options): Record<string, unknown[]> | undefined {
-  const given = options.texts('input')
-  if (given.length === 0) return undefined
-  return Object.fromEntries(
-    given.map((pair) => {
-      const at = pair.indexOf('=')
-      const [source, file] = [pair.slice(0, at), pair.slice(at + 1)]
-      const spec = compiled.sources[source]
-      if (at < 1 || !spec)
-        throw misused(simulateCommand, `--input ${pair} names no source of ${Object.keys(compiled.sources).join(', ')}`)
-      if (!existsSync(file)) throw misused(simulateCommand, `there is no file ${file}`)
-      const lines = readFileSync(file, 'utf8')
-        .split('\n')
-        .filter((line) => line !== '')
-      return [source, lines.map((line, index) => decoded(spec.value.name, line, `${file} line ${index + 1}`))]
-    }),
-  )
+/** Values by source, decoded as the source's serde wants them; only lines of text can be made up. */
+function inputOf(compiled: Compiled, options: Options): Record<string, unknown[]> {
+  const input: Record<string, unknown[]> = {}
+  for (const pair of options.texts('input')) {
+    const at = pair.indexOf('=')
+    const [source, file] = [pair.slice(0, at), pair.slice(at + 1)]
+    const spec = compiled.sources[source]
+    if (at < 1 || !spec) {
+      const sources = Object.keys(compiled.sources).join(', ')
+      throw misused(simulateCommand, `--input ${pair} names no source of ${sources}`)
+    }
+    input[source] = linesOf(file).map((line, index) => decoded(spec.value.name, line, `${file} line ${index + 1}`))
+  }
+  for (const [source, { value }] of Object.entries(compiled.sources)) {
+    if (value.name === 'text' || source in input) continue
+    throw misused(simulateCommand, `source ${source} reads ${value.name}: add --input ${source}=FILE`)
+  }
+  return input
+}
+
+function linesOf(file: string): string[] {
+  if (!existsSync(file)) throw misused(simulateCommand, `there is no file ${file}`)
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
 }
 
 function decoded(serde: string, line: string, where: string): unknown {
