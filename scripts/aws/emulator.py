@@ -4,9 +4,13 @@ Run by `scripts/aws/emulator.sh`, which installs the pinned version. Each patch 
 matters; each asserts what it expects of MiniStack, so that another version fails loudly instead of differing
 quietly. Nothing in the product knows of the emulator.
 """
+import base64
+import struct
+import zlib
+
 from ministack.app import main
 from ministack.core import lambda_runtime
-from ministack.services import dynamodb, lambda_svc, stepfunctions
+from ministack.services import dynamodb, lambda_svc, s3, stepfunctions
 from ministack.services.cloudformation import provisioners
 
 # --- Errors of Node functions -------------------------------------------------------------------------------
@@ -71,6 +75,33 @@ def repeat_running_starts():
         return start(request)
 
     stepfunctions._start_execution = start_or_repeat
+
+
+# --- Checksums of multipart uploads -------------------------------------------------------------------------
+# AWS keeps one checksum over the whole object when an upload asks for FULL_OBJECT, and readers can verify it;
+# MiniStack always keeps a checksum over the checksums of the parts.
+
+
+def keep_whole_checksums():
+    complete = s3._complete_multipart_upload
+
+    def complete_with_checksum(bucket, key, body, query, headers=None):
+        headers = dict(headers or {})
+        if headers.get("x-amz-checksum-type") != "FULL_OBJECT":
+            return complete(bucket, key, body, query, headers)
+        given = headers.pop("x-amz-checksum-crc32", None)
+        upload = s3._multipart_uploads.get((query.get("uploadId") or [None])[0])
+        if upload and given:
+            whole = b"".join(part["body"] for _, part in sorted(upload["parts"].items()))
+            if given != base64.b64encode(struct.pack(">I", zlib.crc32(whole))).decode():
+                return s3._error("BadDigest", "The CRC32 you specified did not match the calculated checksum.", 400)
+        answer = complete(bucket, key, body, query, headers)
+        if answer[0] == 200 and given:
+            stored = s3._buckets[bucket]["objects"][key]
+            stored.update(checksums={"CRC32": given}, checksum_type="FULL_OBJECT")
+        return answer
+
+    s3._complete_multipart_upload = complete_with_checksum
 
 
 # --- CloudFormation -----------------------------------------------------------------------------------------
@@ -164,5 +195,6 @@ def provision_faithfully():
 if __name__ == "__main__":
     report_error_names()
     repeat_running_starts()
+    keep_whole_checksums()
     provision_faithfully()
     main()

@@ -27,7 +27,7 @@ run() {
   # Functions run by the node that comes first here, whatever their runtime says: the project's own.
   export PATH="$here/../../node_modules/.bin:$PATH"
   export BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port" AWS_ENDPOINT_URL="http://127.0.0.1:$port"
-  export PERSIST_STATE=1 STATE_DIR="$data/state" S3_PERSIST=1 S3_DATA_DIR="$data/s3" TMPDIR="$data/tmp"
+  export PERSIST_STATE=1 STATE_DIR="$data/state" S3_PERSIST="${S3_PERSIST:-1}" S3_DATA_DIR="$data/s3" TMPDIR="$data/tmp"
   # Waits of the machine take no time, unless a test wants to see them.
   export SFN_WAIT_SCALE="${SFN_WAIT_SCALE:-0}" LOG_LEVEL="${LOG_LEVEL:-WARNING}" SFTP_ENABLED=0
   mkdir -p "$TMPDIR"

@@ -43,6 +43,10 @@ export const rooms: readonly Room[] = [
   adapter('kafka', ['kafkajs', 'aws-msk-iam-sasl-signer-js', 'lz4-napi', 'snappy', 'zstd-napi']),
   adapter('interpreter', ['aws-local-stepfunctions']),
   adapter('threads'),
+  adapter('s3', ['@aws-sdk/client-s3']),
+  adapter('dynamodb', ['@aws-sdk/client-dynamodb']),
+  adapter('stepfunctions', ['@aws-sdk/client-sfn']),
+  adapter('cloudwatch'),
   { room: 'places', rooms: [...core, 'adapters/*'], packages: [], builtins: 'all' },
   {
     room: 'testing',
@@ -63,6 +67,9 @@ export const vendors = [
   'lz4-napi',
   'snappy',
   'zstd-napi',
+  '@aws-sdk/client-dynamodb',
+  '@aws-sdk/client-s3',
+  '@aws-sdk/client-sfn',
 ]
 
 /** The room of a file, or null for folders that may import anything (`test`, `bench`, `scripts`). */

@@ -14,6 +14,11 @@ const partBytesMax = 255
 /** Longest name, in bytes: what S3 holds. */
 const nameBytesMax = 1024
 
+/** False for what somebody else left where objects are, as far as its form tells. */
+export function isObjectName(name: string): boolean {
+  return nameForm.test(name)
+}
+
 /** Throws `ASSERTION_FAILED` unless `name` may name an object. */
 export function assertObjectName(name: string): void {
   assert(nameForm.test(name), `${JSON.stringify(name)} is no object name`)
