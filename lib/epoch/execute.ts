@@ -33,32 +33,35 @@ import { promote } from './promote.ts'
 /** The steps as the machine calls them, by the name of their Task state. */
 export type StepCalls = Readonly<Record<string, (input: never) => Promise<unknown>>>
 
+/** A step that is given its job with its input. */
+export type Step<I, O> = (job: Job, input: I) => Promise<O>
+
 /** Handlers by Task state. With an invoker, the tasks of an epoch that has several run where it puts them. */
 export function stepCalls(job: Job, invoker: Invoker | null = null): StepCalls {
-  return carrying(job, {
-    [taskStates.plan]: (input: PlanInput) => plan(job, input),
-    [taskStates.operate]: (input: TaskInput) =>
-      invoker === null || input.of === 1 ? operate(job, input) : invoker.operate(input),
-    [taskStates.precommit]: (input: PrecommitInput) => precommit(job, input),
-    [taskStates.commit]: (input: CommitInput) => commit(job, input),
-    [taskStates.promote]: (input: LaneInput) => promote(job, input),
-    [taskStates.finalize]: (input: FinalizeInput) => finalize(job, input),
-    [taskStates.abort]: (input: AbortInput) => abort(job, input),
-  })
-}
-
-function carrying(job: Job, steps: StepCalls): StepCalls {
-  const wrap = (step: (input: never) => Promise<unknown>) => async (input: never) => {
-    try {
-      return await step(input)
-    } catch (error) {
-      throw carry(await judgeAgain(job, input, error))
-    }
+  const task: Step<TaskInput, unknown> = (_, input) =>
+    invoker === null || input.of === 1 ? operate(job, input) : invoker.operate(input)
+  return {
+    [taskStates.plan]: (input: PlanInput) => call(plan, job, input),
+    [taskStates.operate]: (input: TaskInput) => call(task, job, input),
+    [taskStates.precommit]: (input: PrecommitInput) => call(precommit, job, input),
+    [taskStates.commit]: (input: CommitInput) => call(commit, job, input),
+    [taskStates.promote]: (input: LaneInput) => call(promote, job, input),
+    [taskStates.finalize]: (input: FinalizeInput) => call(finalize, job, input),
+    [taskStates.abort]: (input: AbortInput) => call(abort, job, input),
   }
-  return Object.fromEntries(Object.entries(steps).map(([name, step]) => [name, wrap(step)]))
 }
 
-interface AnyInput {
+/** Calls one step as the machine must see it: its errors are named by their kind and carry their details. */
+export async function call<I extends AnyInput, O>(step: Step<I, O>, job: Job, input: I): Promise<O> {
+  try {
+    return await step(job, input)
+  } catch (error) {
+    throw carry(await judgeAgain(job, input, error))
+  }
+}
+
+/** What the inputs of all steps have in common. */
+export interface AnyInput {
   readonly run: RunKey
   readonly key?: AttemptKey
   readonly generation?: number

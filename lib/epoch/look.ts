@@ -34,7 +34,8 @@ export async function look(job: Job): Promise<Look> {
   }
 }
 
-function parkedIsDue(job: Job, head: Head): boolean {
+/** True when nothing keeps a run from trying: not parked, another build, or the time of the next retry has come. */
+export function parkedIsDue(job: Job, head: Head): boolean {
   if (head.parked === null) return true
   if (head.parked.kind === 'failure') return head.parked.build !== job.compiled.build
   return head.parked.retryAtMs !== null && head.parked.retryAtMs <= job.place.clock.nowMs()

@@ -112,6 +112,11 @@ export const errorRegistry = registered({
     'a record does not decode',
     'mend the producer, or choose onError: skip or a dead-letter output',
   ],
+  DEPLOYMENT_INVALID: [
+    'Invalid',
+    'the deployment cannot work as it is described',
+    'mend each mistake that is listed; nothing was deployed',
+  ],
   DISK_FULL: ['Retryable', 'the disk of the store is full', 'free space; Pawl goes on by itself'],
   ENCODE_FAILED: [
     'Invalid',
@@ -261,6 +266,11 @@ export const errorRegistry = registered({
     'Invalid',
     'the sink refuses rows of a committed epoch',
     'mend the limits of the target; promotion goes on by itself',
+  ],
+  SECRET_INVALID: [
+    'Invalid',
+    'the secret holds no user and password',
+    'store JSON with "username" and "password" in it, as Amazon MSK wants it',
   ],
   SHUFFLE_DAMAGED: [
     'Retryable',

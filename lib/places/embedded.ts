@@ -19,6 +19,7 @@ import type { Place } from '../ports/place.ts'
 import type { Sink } from '../ports/sink.ts'
 import type { ClusterSpec, OpenContext, SinkSpec, TopicSpec } from '../ports/spec.ts'
 import type { RunStart, Telemetry } from '../ports/system.ts'
+import { closeAll, once } from './once.ts'
 
 /** What an embedded place is made of. */
 export interface EmbeddedOptions {
@@ -86,21 +87,9 @@ export async function openPlace(options: EmbeddedOptions): Promise<EmbeddedPlace
     sink: (pipeline, id, spec, incarnation) =>
       once(sinks, `${pipeline}/${id}`, () => openSink(id, spec, contextOf(pipeline, incarnation))),
     async close() {
-      const opened = await Promise.allSettled([...sources.values(), ...sinks.values()])
-      for (const { status, ...rest } of opened)
-        if (status === 'fulfilled') await (rest as { value: Sink | LogSource }).value.close()
+      await closeAll(sources, sinks)
       await store.close()
       await ledger.close()
     },
   }
-}
-
-/** Opens once; what failed to open is tried again by the next who asks. */
-function once<T>(opened: Map<string, Promise<T>>, name: string, open: () => Promise<T>): Promise<T> {
-  const found = opened.get(name)
-  if (found) return found
-  const opening = open()
-  opened.set(name, opening)
-  opening.catch(() => opened.delete(name))
-  return opening
 }

@@ -4,7 +4,7 @@
  * What it keeps in memory (warm state, opened ports) dies with it. Everything else is the world's.
  */
 import { interpreter } from '../adapters/interpreter/machine.ts'
-import { type StepCalls, stepCalls } from '../epoch/execute.ts'
+import { type AnyInput, call as callStep, type StepCalls, stepCalls } from '../epoch/execute.ts'
 import type { Job } from '../epoch/job.ts'
 import { machine, type StepName, stepNames, taskStates } from '../epoch/machine.ts'
 import type { ProgressEvent } from '../model/event.ts'
@@ -68,7 +68,10 @@ export function startActor(options: ActorOptions): Actor {
     resume: options.resume ?? false,
     startedAtMs: world.clock.nowMs(),
   }
-  const callsOf = (job: Job): StepCalls => ({ ...stepCalls(job), ...sabotage?.steps?.(job) })
+  const callsOf = (job: Job): StepCalls => ({
+    ...stepCalls(job),
+    ...broken(job, sabotage),
+  })
   const steps: string[] = []
   const call = async (name: string, input: never) => {
     steps.push(name)
@@ -81,6 +84,14 @@ export function startActor(options: ActorOptions): Actor {
     if (!held.dead || mortal) world.gone.add(placeOf(number))
   })
   return { number, gate: held, job: warm, steps, ended }
+}
+
+/** Steps of a sabotage fail as the real ones do. */
+function broken(job: Job, sabotage: Sabotage | undefined): StepCalls {
+  const steps = Object.entries(sabotage?.steps?.(job) ?? {})
+  return Object.fromEntries(
+    steps.map(([name, step]) => [name, (input: AnyInput) => callStep((_, given) => step(given as never), job, input)]),
+  )
 }
 
 type NamedCall = (name: string, input: never) => Promise<unknown>
@@ -113,6 +124,8 @@ async function watched(
   mustFit(world, `the input of ${name}`, input)
   const { executionEventsMax } = limits
   if (nth * eventsPerStep > executionEventsMax) world.report(`an execution stays below ${executionEventsMax} events`)
+  // A world that is broken need not go on, perhaps for ever.
+  if (world.broken !== null) held.kill()
   try {
     const output = await step(input)
     mustFit(world, `the output of ${name}`, output)

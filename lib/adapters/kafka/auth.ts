@@ -19,6 +19,11 @@ export type SaslOptions =
       readonly username: string
       readonly password: Secret
     }
+  /** User and password together, asked for with each new socket, so that both may rotate. */
+  | {
+      readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+      readonly credentials: () => Promise<{ readonly username: string; readonly password: string }>
+    }
   /** Amazon MSK: the credentials of the process, or of a role. */
   | { readonly mechanism: 'aws-iam'; readonly region: string; readonly roleArn?: string }
 
@@ -63,7 +68,9 @@ export function securityOf(options: {
     }
     return async () => ({ ssl, sasl: provided })
   }
-  const { mechanism, username, password } = sasl
+  const { mechanism } = sasl
+  if ('credentials' in sasl) return async () => ({ ssl, sasl: { mechanism, ...(await sasl.credentials()) } })
+  const { username, password } = sasl
   return async () => ({
     ssl,
     sasl: { mechanism, username, password: typeof password === 'string' ? password : await password() },
@@ -102,10 +109,10 @@ export function iamTokens(
 }
 
 async function loadMskSigner(): Promise<TokenSigner> {
-  const name = 'aws-msk-iam-sasl-signer-js'
   try {
-    return await import(name)
+    return await import('aws-msk-iam-sasl-signer-js' as string)
   } catch (error) {
+    const name = 'aws-msk-iam-sasl-signer-js'
     throw new PawlError('PACKAGE_MISSING', name, { package: name }, error)
   }
 }

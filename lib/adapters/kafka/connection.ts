@@ -137,7 +137,7 @@ export class KafkaConnection implements KafkaLink {
     } catch (error) {
       throw connectFailed(`credentials for ${address}`, error)
     }
-    const channel = kafkaJsChannel({
+    const channel = await kafkaJsChannel({
       host: address.slice(0, colon).replace(/^\[(.*)\]$/, '$1'),
       port: Number(address.slice(colon + 1)),
       clientId,

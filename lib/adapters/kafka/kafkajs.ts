@@ -4,7 +4,6 @@
  * Only its internals are used, because its public consumer and producer cannot do what is needed here. They are
  * loaded when the first connection is opened. What is used of them is typed below, nothing else may be relied on.
  */
-import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { PawlError } from '../../model/errors.ts'
@@ -86,8 +85,8 @@ interface Internals {
 let internals: Internals | null = null
 
 /** Makes a channel to one address. Throws `PACKAGE_MISSING` when kafkajs is not installed. */
-export function kafkaJsChannel(options: KafkaJsConnectionOptions): KafkaJsChannel {
-  internals ??= load()
+export async function kafkaJsChannel(options: KafkaJsConnectionOptions): Promise<KafkaJsChannel> {
+  internals ??= await load()
   const { Broker, ConnectionPool, logger, socketFactory } = internals
   const pool = new ConnectionPool({
     host: options.host,
@@ -113,15 +112,20 @@ export function kafkaJsChannel(options: KafkaJsConnectionOptions): KafkaJsChanne
   }
 }
 
-function load(): Internals {
-  const require = createRequire(import.meta.url)
+/** Literal paths, so that a bundler packs them; not typed by kafkajs, hence the assertions. */
+async function load(): Promise<Internals> {
   try {
-    const createLogger = require('kafkajs/src/loggers').createLogger
+    const [loggers, broker, pool, socketFactory] = await Promise.all([
+      import('kafkajs/src/loggers/index.js' as string),
+      import('kafkajs/src/broker/index.js' as string),
+      import('kafkajs/src/network/connectionPool.js' as string),
+      import('kafkajs/src/network/socketFactory.js' as string),
+    ])
     return {
-      Broker: require('kafkajs/src/broker'),
-      ConnectionPool: require('kafkajs/src/network/connectionPool'),
-      logger: createLogger({ level: 0, logCreator: () => () => {} }),
-      socketFactory: require('kafkajs/src/network/socketFactory')(),
+      Broker: broker.default,
+      ConnectionPool: pool.default,
+      logger: loggers.default.createLogger({ level: 0, logCreator: () => () => {} }),
+      socketFactory: socketFactory.default(),
     }
   } catch (error) {
     throw new PawlError('PACKAGE_MISSING', 'kafkajs 2.2', { package: 'kafkajs' }, error)

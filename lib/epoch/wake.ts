@@ -1,0 +1,65 @@
+/**
+ * Wake: what the trigger of a deployed pipeline does with an event.
+ *
+ * Reads:  the head, the last manifest, for a tick the bounds of the logs. Writes: the wake counter, then starts a run
+ * if none holds the pipeline.
+ * Safe to repeat because: a ring is. Hints only ever save a ring: what an event names and the pipeline has committed
+ * needs no run. A hint that is wrong costs a run that finds nothing, or is made good by the next tick.
+ */
+import type { Head } from '../model/head.ts'
+import type { HintedEnds, Wake } from '../model/wake.ts'
+import { type Job, readManifest } from './job.ts'
+import { look, parkedIsDue } from './look.ts'
+import { ring } from './ring.ts'
+
+/** What became of an event; `reason` says why nothing was rung. */
+export type Woken =
+  | { readonly rung: true; readonly run: 'started' | 'absorbed' }
+  | { readonly rung: false; readonly reason: 'committed' | 'parked' | 'at-rest' | 'other-run' }
+
+/** Handles one event. Throws what ledger and launcher throw; whoever sent the event tries again. */
+export async function wake(job: Job, event: Wake): Promise<Woken> {
+  const { ledger, telemetry } = job.place
+  const { pipeline } = job.compiled.topology
+  switch (event.wake) {
+    case 'ring':
+      return rung(job)
+    case 'tick': {
+      const seen = await look(job)
+      if (seen.lag !== null) telemetry.emit({ event: 'lag', pipeline, lag: seen.lag })
+      return seen.due ? rung(job) : { rung: false, reason: 'at-rest' }
+    }
+    case 'death': {
+      const head = await ledger.read(pipeline)
+      const held = head !== null && head.run.open && head.run.place === event.place
+      return held ? rung(job) : { rung: false, reason: 'other-run' }
+    }
+    case 'records': {
+      const head = await ledger.read(pipeline)
+      if (head === null) return rung(job)
+      if (head.parked !== null && !parkedIsDue(job, head)) return { rung: false, reason: 'parked' }
+      return (await isCommitted(job, head, event.ends)) ? { rung: false, reason: 'committed' } : rung(job)
+    }
+  }
+}
+
+async function rung(job: Job): Promise<Woken> {
+  return { rung: true, run: await ring(job.place, job.compiled.topology.pipeline) }
+}
+
+/** True when every offset that the event names lies below what is committed. A topic that is not read says nothing. */
+async function isCommitted(job: Job, head: Head, ends: HintedEnds): Promise<boolean> {
+  try {
+    const { progress } = await readManifest(job, head.committed.manifest)
+    return [...ends.values()].every(({ topic, partition, end }) =>
+      Object.entries(job.compiled.sources)
+        .filter(([, spec]) => spec.topic === topic)
+        .every(([source]) =>
+          progress.some((at) => at.source === source && at.partition === partition && BigInt(at.end) >= end),
+        ),
+    )
+  } catch {
+    // What is wrong with the manifest is for a run to find out.
+    return false
+  }
+}
