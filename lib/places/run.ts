@@ -60,14 +60,16 @@ export async function runPipeline(compiled: Compiled, options: RunOptions): Prom
     watch: leaseWatch(job),
   }
   let told = ''
-  for (let first = true; !stopping(); first = false) {
+  for (let first = true; !stopping(); ) {
     try {
       const outcome = await turn(runner, first)
       if (outcome !== null) return outcome
+      first = false
       told = ''
     } catch (error) {
       const { kind, code, message } = causeOf(error)
-      if (first || kind !== 'Retryable') throw error
+      // Another process at the ledger is no fault: this one stands by from the start.
+      if (kind !== 'Retryable' || (first && code !== 'LEDGER_BUSY')) throw error
       if (message !== told)
         place.telemetry.emit({ event: 'waiting', pipeline: compiled.topology.pipeline, code, message })
       told = message

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { appendFileSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ErrorCode, errorRegistry } from '../../lib/model/errors.ts'
 import type { ProgressEvent } from '../../lib/model/event.ts'
@@ -83,6 +84,31 @@ describe('a directory', () => {
     } finally {
       disk.unmount()
     }
+  })
+
+  test('whose ledger is locked by a stuck process is waited for, from the start and later', async () => {
+    using made = await countedProject(100)
+    const database = new DatabaseSync(made.path('.pawl', 'ledger.db'), { timeout: 5000 })
+    const lockedWhile = async (locked: () => Promise<void>) => {
+      database.exec('BEGIN IMMEDIATE')
+      await locked().finally(() => database.exec('ROLLBACK'))
+    }
+    await succeed(made.pawl(['produce', 'lines'], { input: linesOf(100) }))
+    let worker: Worker | null = null
+    await lockedWhile(async () => {
+      worker = startWorker([made.path('count.ts'), '--dir', made.path('.pawl')])
+      expect(await hear(worker, speaksOf('LEDGER_BUSY'), 40_000)).not.toBeNull()
+    })
+    expect(await hear(worker!, isPromoted, 20_000)).not.toBeNull()
+    await lockedWhile(async () => {
+      await succeed(made.pawl(['produce', 'lines'], { input: linesOf(100) }))
+      await sleep(3000)
+    })
+    expect(await hear(worker!, isPromoted, 20_000)).not.toBeNull()
+    await endInOrder(worker!)
+    await succeed(made.pawl(['run', 'count.ts', ...caughtUp]))
+    database.close()
+    expectFold(await rowsOf(made), 300)
   })
 
   test.each([
