@@ -149,10 +149,13 @@ function counted({ manifests }: Archive): number {
 }
 
 async function judge(world: World, { manifests }: Archive): Promise<Verdict> {
+  const collected = await runPawl(['collect', ...world.args])
   const audit = await runPawl(['verify', pipelineId, ...world.verifyArgs])
   const [input, { rows, byEpoch }] = await Promise.all([world.input(), world.output()])
   const verdict = judgeOutput({ input, manifests, rows })
   const faults = [...verdict.faults]
+  if (collected.code !== 0) faults.push(`collecting ends with ${collected.code}: ${collected.stderr}`)
+  if (!/^orphans +none$/m.test(audit.stdout)) faults.push(`objects are left behind: ${audit.stdout}`)
   if (audit.code !== 0) faults.push(`the audit ends with ${audit.code}: ${audit.stdout}${audit.stderr}`)
   if (byEpoch !== null)
     for (const { epoch, counts } of manifests) {
