@@ -42,6 +42,7 @@ export function lazyBucket(options: S3StoreOptions): { open(): Promise<Bucket>; 
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
     })
+    askForChecksums(client)
     const { bucket, prefix = '', partBytes = 16 * 1024 * 1024 } = options
     return { sdk, client, name: bucket, prefix, partBytes }
   }
@@ -56,6 +57,24 @@ export function lazyBucket(options: S3StoreOptions): { open(): Promise<Bucket>; 
       opened = null
     },
   }
+}
+
+/**
+ * Asks S3 for the checksum of whole objects by the header alone. The SDK's own parameter makes it check the stream as
+ * well, with an error that nothing but its text tells from others.
+ */
+function askForChecksums(client: Bucket['client']): void {
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      (args) => {
+        const { headers = {} } = args.request as { headers?: Record<string, string> }
+        if (commandName === 'GetObjectCommand' && headers.range === undefined) {
+          headers['x-amz-checksum-mode'] = 'ENABLED'
+        }
+        return next(args)
+      },
+    { step: 'build', name: 'askForChecksums' },
+  )
 }
 
 /** A deed on an object of the bucket. */

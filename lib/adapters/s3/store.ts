@@ -91,11 +91,10 @@ async function getObject(
 ): Promise<{ readonly bytes: Buffer; readonly expected: string | null } | null> {
   const at = { Bucket: name, Key: prefix + object }
   try {
-    const command =
-      range === undefined
-        ? new sdk.GetObjectCommand({ ...at, ChecksumMode: 'ENABLED' })
-        : new sdk.GetObjectCommand({ ...at, Range: `bytes=${range.start}-${range.end - 1}` })
-    const { Body, ChecksumCRC32, ChecksumType, ContentLength } = await client.send(command)
+    const Range = range && `bytes=${range.start}-${range.end - 1}`
+    const { Body, ChecksumCRC32, ChecksumType, ContentLength } = await client.send(
+      new sdk.GetObjectCommand({ ...at, Range }),
+    )
     const bytes = await bytesOf(Body as AsyncIterable<Uint8Array>)
     // A connection that ends early without saying so.
     if (ContentLength !== undefined && bytes.length !== ContentLength) {
