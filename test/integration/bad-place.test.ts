@@ -227,6 +227,19 @@ describe.skipIf(missing !== null)('a cluster', () => {
     expectFold(javaRead(broker.bootstrap, counts), 50)
   })
 
+  test('case 22: in which another directory runs a pipeline of that name is refused, and the first goes on', async () => {
+    const [lines, counts] = [await freshTopic(broker, 2), await freshTopic(broker, 2)]
+    using made = between(lines, counts)
+    const run = (directory: string) =>
+      made.pawl(['run', 'count.ts', '--bootstrap', broker.bootstrap, '--dir', directory, ...caughtUp])
+    await feed(lines, 50)
+    await succeed(run('one'))
+    expectRefusal(await run('two'), 'MARKER_FOREIGN', 3)
+    await feed(lines, 50)
+    await succeed(run('one'))
+    expectFold(javaRead(broker.bootstrap, counts), 100)
+  })
+
   test('that lacks a topic of a source or sink is an error that names it, until it is created', async () => {
     const [lines, counts] = [`test-${randomUUID()}`, `test-${randomUUID()}`]
     using made = between(lines, counts)
