@@ -31,7 +31,7 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
     }
     case 'death': {
       const head = await ledger.read(pipeline)
-      const held = head !== null && head.run.open && head.run.place === event.place
+      const held = head?.run.open && head.run.place === event.place
       return held ? rung(job) : { rung: false, reason: 'other-run' }
     }
     case 'records': {

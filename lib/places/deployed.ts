@@ -27,7 +27,7 @@ export interface DeployedOptions {
   readonly cluster: ClusterSpec
   readonly telemetry: Telemetry
   /** Absent where nothing is ever started: most steps, and commands that only look. */
-  readonly launcher?: Launcher
+  readonly launcher?: Launcher & { close(): Promise<void> }
   readonly aws?: AwsOptions
   /** Bucket in the path and not in the host name, as emulators want it. */
   readonly forcePathStyle?: boolean
@@ -69,6 +69,7 @@ export function openDeployedPlace(options: DeployedOptions): DeployedPlace {
       await closeAll(sources, sinks)
       await store.close()
       await ledger.close()
+      await options.launcher?.close()
     },
   }
 }

@@ -1,0 +1,7 @@
+/**
+ * The abort step as a function; see `lib/epoch/abort.ts`.
+ */
+import { abort } from '../lib/epoch/abort.ts'
+import { step } from './runtime.ts'
+
+export const run = step(abort)

@@ -1,0 +1,7 @@
+/**
+ * The commit step as a function; see `lib/epoch/commit.ts`.
+ */
+import { commit } from '../lib/epoch/commit.ts'
+import { step } from './runtime.ts'
+
+export const run = step(commit)

@@ -1,0 +1,7 @@
+/**
+ * The finalize step as a function; see `lib/epoch/finalize.ts`.
+ */
+import { finalize } from '../lib/epoch/finalize.ts'
+import { step } from './runtime.ts'
+
+export const run = step(finalize)

@@ -1,0 +1,7 @@
+/**
+ * The operate step as a function; see `lib/epoch/operate.ts`.
+ */
+import { operate } from '../lib/epoch/operate.ts'
+import { step } from './runtime.ts'
+
+export const run = step(operate)

@@ -1,0 +1,8 @@
+/**
+ * The plan step as a function; see `lib/epoch/plan.ts`. Starts runs, since it hands over to fresh executions.
+ */
+import { plan } from '../lib/epoch/plan.ts'
+import { launcherOf } from './launcher.ts'
+import { step } from './runtime.ts'
+
+export const run = step(plan, launcherOf)

@@ -1,0 +1,7 @@
+/**
+ * The precommit step as a function; see `lib/epoch/precommit.ts`.
+ */
+import { precommit } from '../lib/epoch/precommit.ts'
+import { step } from './runtime.ts'
+
+export const run = step(precommit)

@@ -1,0 +1,7 @@
+/**
+ * The promote step as a function; see `lib/epoch/promote.ts`.
+ */
+import { promote } from '../lib/epoch/promote.ts'
+import { step } from './runtime.ts'
+
+export const run = step(promote)

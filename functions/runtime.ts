@@ -1,0 +1,81 @@
+/**
+ * What every function stands on: the pipeline, compiled once, at a place that outlives the invocation.
+ *
+ * State and manifests stay warm in memory; what is warm is trusted only where a manifest names it. A sandbox may be
+ * frozen between two invocations for minutes, and what was connected may be gone without a sign: after a longer pause
+ * all connections are dropped and opened again by whoever needs them, instead of being waited for.
+ */
+import userPipeline from 'pawl:pipeline'
+import { emfTelemetry } from '../lib/adapters/cloudwatch/telemetry.ts'
+import { kafka } from '../lib/adapters/kafka/cluster.ts'
+import { secretCredentials } from '../lib/adapters/secretsmanager/credentials.ts'
+import { type AnyInput, call, type Step } from '../lib/epoch/execute.ts'
+import type { Job } from '../lib/epoch/job.ts'
+import type { CheckpointSettings } from '../lib/model/settings.ts'
+import { type DeployedOptions, type DeployedPlace, openDeployedPlace } from '../lib/places/deployed.ts'
+import { StateCache } from '../lib/state/cache.ts'
+import { compile } from '../lib/stream/compile.ts'
+import type { Compiled } from '../lib/stream/compiled.ts'
+import { environmentOf, type FunctionEnvironment, kafkaOptionsOf } from './environment.ts'
+
+/** Connections that rested for longer are not trusted. Load balancers forget after 350 s, brokers after 600 s. */
+const restMsMax = 30_000
+
+/** Makes what starts runs, for the functions that do. */
+export type LauncherOf = (environment: FunctionEnvironment) => NonNullable<DeployedOptions['launcher']>
+
+const compiled = withCheckpoint(compile(userPipeline), environmentOf(process.env))
+const states = new StateCache()
+const warm = new Map<string, unknown>()
+let place: DeployedPlace | null = null
+let usedAtMs = 0
+
+/** A function that is one step of the epoch machine. */
+export function step<I extends AnyInput, O>(run: Step<I, O>, launcherOf?: LauncherOf): (input: I) => Promise<O> {
+  return onJob((job, input) => call(run, job, input), launcherOf)
+}
+
+/** A function that is given the job. */
+export function onJob<I, O>(run: Step<I, O>, launcherOf?: LauncherOf): (input: I) => Promise<O> {
+  return async (input) => {
+    try {
+      return await run({ compiled, place: await awake(launcherOf), states, warm }, input)
+    } finally {
+      usedAtMs = Date.now()
+    }
+  }
+}
+
+/** The deployment may set checkpoints otherwise than the file; they decide no result. */
+function withCheckpoint(
+  given: Compiled,
+  { checkpoint }: { readonly checkpoint: Partial<CheckpointSettings> },
+): Compiled {
+  return { ...given, settings: { ...given.settings, checkpoint: { ...given.settings.checkpoint, ...checkpoint } } }
+}
+
+async function awake(launcherOf: LauncherOf | undefined): Promise<Job['place']> {
+  // Sockets whose end arrived during the freeze are heard of before they are used.
+  await new Promise((resolve) => setImmediate(resolve))
+  if (place !== null && Date.now() - usedAtMs > restMsMax) {
+    place.close().catch(() => {})
+    place = null
+  }
+  place ??= openPlace(launcherOf)
+  return place
+}
+
+function openPlace(launcherOf: LauncherOf | undefined): DeployedPlace {
+  const environment = environmentOf(process.env)
+  const { PAWL_BUCKET: bucket, PAWL_TABLE: table, PAWL_STAGE: stage } = environment
+  const launcher = launcherOf?.(environment)
+  return openDeployedPlace({
+    bucket,
+    table,
+    stage,
+    cluster: kafka(kafkaOptionsOf(environment.kafka, secretCredentials)),
+    // Not by the console, which puts a prefix before each line that CloudWatch would not see through.
+    telemetry: emfTelemetry({ write: (line) => process.stdout.write(`${line}\n`), namespace: `Pawl/${stage}` }),
+    ...(launcher === undefined ? {} : { launcher }),
+  })
+}

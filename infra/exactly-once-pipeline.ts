@@ -1,0 +1,161 @@
+/**
+ * `ExactlyOncePipeline`: a pipeline file, deployed.
+ *
+ * Reads the compiled topology at synthesis, refuses what cannot work, and makes storage, functions, state machine and
+ * triggers. Everything that lands in a shared cluster carries the stage name, so that two environments can share one.
+ */
+import { CfnOutput, Stack } from 'aws-cdk-lib'
+import type * as dynamodb from 'aws-cdk-lib/aws-dynamodb'
+import type * as lambda from 'aws-cdk-lib/aws-lambda'
+import type * as s3 from 'aws-cdk-lib/aws-s3'
+import type { CfnStateMachine } from 'aws-cdk-lib/aws-stepfunctions'
+import { Construct } from 'constructs'
+import type { FunctionEnvironment, KafkaAuthentication, KafkaEnvironment } from '../functions/environment.ts'
+import { bootstrapServersOf } from './bootstrap-servers.ts'
+import { EpochMachine } from './epoch-machine.ts'
+import type { FunctionName } from './function-names.ts'
+import { Functions } from './functions.ts'
+import { Network } from './network.ts'
+import { Observability } from './observability.ts'
+import type { Authentication, ExactlyOncePipelineProps, KafkaSource } from './props.ts'
+import type { Subject } from './rights.ts'
+import { Storage } from './storage.ts'
+import { type Description, describePipeline } from './topology.ts'
+import { Trigger } from './trigger.ts'
+import { machineName, mustBeDeployable, settingsOf } from './validate.ts'
+
+export type { Authentication, ExactlyOncePipelineProps, FunctionSizes, KafkaSource } from './props.ts'
+
+/**
+ * A pipeline on AWS. Throws `PIPELINE_FILE_INVALID`, `PIPELINE_INVALID`, and `DEPLOYMENT_INVALID` that lists every
+ * mistake of the deployment.
+ */
+export class ExactlyOncePipeline extends Construct {
+  readonly bucket: s3.IBucket
+  readonly table: dynamodb.ITable
+  readonly functions: Readonly<Record<FunctionName, lambda.Function>>
+  readonly stateMachine: CfnStateMachine
+  readonly alarms: Observability
+
+  constructor(scope: Construct, id: string, props: ExactlyOncePipelineProps) {
+    super(scope, id)
+    const description = describePipeline(props.entry)
+    mustBeDeployable(props, description)
+    const { pipeline } = description.topology
+    const { stageName } = props
+    const name = machineName(stageName, pipeline)
+    const arns = machineArns(Stack.of(this), name)
+    const { bucket, table } = new Storage(this, 'Storage', props.storage ?? {})
+    const functions = new Functions(this, 'Functions', {
+      pipeline: props,
+      subject: subjectOf(props, description, { bucket, table, ...arns }),
+      environment: this.#environment(props, bucket, table, arns.machineArn),
+    })
+    const settings = settingsOf(description, props)
+    const { stateMachine } = new EpochMachine(this, 'EpochMachine', { name, settings, functions })
+    const { machineArn } = arns
+    const trigger = new Trigger(this, 'Trigger', {
+      pipeline: props,
+      description,
+      functions: functions.byName,
+      machineArn,
+    })
+    trigger.node.addDependency(stateMachine)
+    if (props.vpcEndpoints === 'create') new Network(this, 'Network', props)
+    this.alarms = new Observability(this, 'Observability', {
+      stageName,
+      pipeline,
+      machineArn,
+      trigger: functions.byName.trigger,
+    })
+    this.bucket = bucket
+    this.table = table
+    this.functions = functions.byName
+    this.stateMachine = stateMachine
+    this.#print({ pipeline, stageName, machineArn })
+  }
+
+  #environment(
+    props: ExactlyOncePipelineProps,
+    bucket: s3.IBucket,
+    table: dynamodb.ITable,
+    machineArn: string,
+  ): FunctionEnvironment {
+    const kafka = kafkaEnvironment(this, props.source)
+    return {
+      PAWL_BUCKET: bucket.bucketName,
+      PAWL_TABLE: table.tableName,
+      PAWL_STAGE: props.stageName,
+      PAWL_KAFKA: Stack.of(this).toJsonString(kafka),
+      ...(props.checkpoint === undefined ? {} : { PAWL_CHECKPOINT: JSON.stringify(props.checkpoint) }),
+      PAWL_STATE_MACHINE: machineArn,
+    }
+  }
+
+  /** What commands need to look at the deployment, and a later one to take its storage up again. */
+  #print({ pipeline, stageName, machineArn }: { pipeline: string; stageName: string; machineArn: string }): void {
+    const outputs = {
+      Pipeline: pipeline,
+      StageName: stageName,
+      BucketName: this.bucket.bucketName,
+      TableName: this.table.tableName,
+      StateMachineArn: machineArn,
+      TriggerName: this.functions.trigger.functionName,
+      CollectName: this.functions.collect.functionName,
+    }
+    for (const [name, value] of Object.entries(outputs)) new CfnOutput(this, name, { value })
+  }
+}
+
+/** The machine has a name of its own, since its functions must know it before it exists. */
+function machineArns(stack: Stack, name: string): Pick<Subject, 'machineArn' | 'executionsArn'> {
+  const arn = (resource: string, resourceName: string) =>
+    `arn:${stack.partition}:states:${stack.region}:${stack.account}:${resource}:${resourceName}`
+  return { machineArn: arn('stateMachine', name), executionsArn: arn('execution', `${name}:*`) }
+}
+
+interface Made extends Pick<Subject, 'machineArn' | 'executionsArn'> {
+  readonly bucket: s3.IBucket
+  readonly table: dynamodb.ITable
+}
+
+function subjectOf(
+  props: ExactlyOncePipelineProps,
+  description: Description,
+  made: Made,
+): Omit<Subject, 'logGroupArn'> {
+  const { bucket, table, machineArn, executionsArn } = made
+  return {
+    bucketArn: bucket.bucketArn,
+    tableArn: table.tableArn,
+    machineArn,
+    executionsArn,
+    stageName: props.stageName,
+    description,
+    source: props.source,
+    mapped: props.trigger !== 'schedule',
+  }
+}
+
+function kafkaEnvironment(scope: Construct, source: KafkaSource): KafkaEnvironment {
+  const { certificateAuthority, encrypted, transactionTimeoutMs } = source
+  return {
+    brokers: bootstrapServersOf(scope, source),
+    authentication: authenticationOf(source.authentication, Stack.of(scope).region),
+    ...(certificateAuthority === undefined ? {} : { authority: certificateAuthority }),
+    ...(encrypted === undefined ? {} : { encrypted }),
+    ...(transactionTimeoutMs === undefined ? {} : { transactionTimeoutMs }),
+  }
+}
+
+function authenticationOf(authentication: Authentication, region: string): KafkaAuthentication {
+  switch (authentication.type) {
+    case 'none':
+    case 'tls':
+      return { type: authentication.type }
+    case 'iam':
+      return { type: 'iam', region }
+    default:
+      return { type: 'sasl', mechanism: authentication.type, secretArn: authentication.secret.secretArn }
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * The functions: one for each step, with a role, a log group and a published version each.
+ *
+ * The state machine calls versions, so that an epoch in flight never mixes two builds; older versions stay for
+ * executions that began with them.
+ */
+import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib'
+import * as iam from 'aws-cdk-lib/aws-iam'
+import * as lambda from 'aws-cdk-lib/aws-lambda'
+import * as logs from 'aws-cdk-lib/aws-logs'
+import { Construct } from 'constructs'
+import type { FunctionEnvironment } from '../functions/environment.ts'
+import { stepTimeoutSeconds } from '../lib/epoch/machine.ts'
+import { limits } from '../lib/model/limits.ts'
+import { type Bundle, bundleFunctions } from './bundle.ts'
+import { type FunctionName, functionNames } from './function-names.ts'
+import { because } from './nag.ts'
+import type { ExactlyOncePipelineProps } from './props.ts'
+import { duties, rightsOf, type Subject } from './rights.ts'
+import { functionSpareMs, settingsOf } from './validate.ts'
+
+/** What all functions are made of. */
+export interface FunctionsProps {
+  readonly pipeline: ExactlyOncePipelineProps
+  readonly subject: Omit<Subject, 'logGroupArn'>
+  readonly environment: FunctionEnvironment
+}
+
+/** The functions of a deployment, by name. */
+export class Functions extends Construct {
+  readonly byName: Readonly<Record<FunctionName, lambda.Function>>
+
+  constructor(scope: Construct, id: string, props: FunctionsProps) {
+    super(scope, id)
+    const bundles = bundleFunctions(props.pipeline.entry)
+    const made = functionNames.map((name) => [name, newFunction(this, name, props, bundles[name])] as const)
+    this.byName = Object.fromEntries(made) as Record<FunctionName, lambda.Function>
+  }
+}
+
+function newFunction(scope: Construct, name: FunctionName, props: FunctionsProps, bundle: Bundle): lambda.Function {
+  const { pipeline, subject, environment } = props
+  const { pipeline: pipelineId } = subject.description.topology
+  const own = new Construct(scope, name[0].toUpperCase() + name.slice(1))
+  const logGroup = new logs.LogGroup(own, 'Logs', {
+    retention: pipeline.logRetention ?? logs.RetentionDays.ONE_MONTH,
+    removalPolicy: RemovalPolicy.DESTROY,
+  })
+  const role = newRole(own, name, { ...subject, logGroupArn: logGroup.logGroupArn })
+  const { PAWL_STATE_MACHINE, ...shared } = environment
+  const starts = duties[name].rings && PAWL_STATE_MACHINE !== undefined
+  const { vpc, subnets, securityGroups } = pipeline.source
+  const made = new lambda.Function(own, 'Function', {
+    description: `pawl ${pipelineId} (${pipeline.stageName}): ${name}`,
+    runtime: new lambda.Runtime('nodejs24.x', lambda.RuntimeFamily.NODEJS, { supportsInlineCode: true }),
+    architecture: lambda.Architecture.ARM_64,
+    code: lambda.Code.fromAsset(bundle.directory),
+    handler: `${name}.run`,
+    memorySize: memoryOf(name, pipeline),
+    timeout: Duration.millis(timeoutMsOf(name, props)),
+    role,
+    logGroup,
+    environment: { ...shared, ...(starts ? { PAWL_STATE_MACHINE } : {}) },
+    layers: [...(pipeline.layers ?? [])],
+    ...(vpc === undefined ? {} : { vpc, securityGroups: [...(securityGroups ?? [])] }),
+    ...(subnets === undefined ? {} : { vpcSubnets: subnets }),
+    currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN },
+  })
+  made.node.addDependency(role)
+  return made
+}
+
+function newRole(scope: Construct, name: FunctionName, subject: Subject): iam.Role {
+  const rights = rightsOf(name, subject)
+  const statements = rights.map(
+    ({ sid, actions, resources, conditions }) =>
+      new iam.PolicyStatement({ sid, actions: [...actions], resources: [...resources], conditions: conditions ?? {} }),
+  )
+  const role = new iam.Role(scope, 'Role', {
+    assumedBy: new iam.ServicePrincipal('lambda.amazonaws.com'),
+    inlinePolicies: { Duties: new iam.PolicyDocument({ statements }) },
+  })
+  for (const { sid, resources } of rights)
+    for (const resource of resources)
+      if (resource.includes('*'))
+        because(role, { [`AwsSolutions-IAM5[Resource::${shown(scope, resource)}]`]: wildcards[sid] })
+  return role
+}
+
+/** Why a resource has a star in it, by the statement that has it. */
+export const wildcards: Readonly<Record<string, string>> = {
+  ReadStore: 'Objects of this pipeline alone; names below it are random.',
+  CreateObjects: 'Objects of this pipeline alone; names below it are random, and the bucket refuses to replace one.',
+  DeleteObjects: 'Objects of this pipeline alone; what may be deleted is decided by what the head reaches.',
+  SeeRuns: 'Executions of this state machine alone; their names are made as they start.',
+  Network: 'EC2 knows no narrower resource for the network interfaces of functions in a VPC.',
+  MappingNetwork: 'EC2 knows no narrower resource for what a mapping looks up.',
+  Logs: 'Streams of this log group alone; their names are made by Lambda.',
+}
+
+/** As cdk-nag shows a resource: with references in angle brackets. */
+function shown(scope: Construct, resource: string): string {
+  const resolved: unknown = Stack.of(scope).resolve(resource)
+  if (typeof resolved === 'string') return resolved
+  const joined = (resolved as { 'Fn::Join'?: [string, unknown[]] })['Fn::Join']
+  const parts: unknown[] = joined?.[1] ?? [resolved]
+  return parts.map(shownPart).join('')
+}
+
+function shownPart(part: unknown): string {
+  if (typeof part === 'string') return part
+  const { Ref, 'Fn::GetAtt': attribute } = part as { Ref?: string; 'Fn::GetAtt'?: readonly string[] }
+  return `<${attribute === undefined ? Ref : attribute.join('.')}>`
+}
+
+function memoryOf(name: FunctionName, { sizes = {} }: ExactlyOncePipelineProps): number {
+  if (name === 'operate') return sizes.operateMb ?? 1769
+  return name === 'promote' ? (sizes.promoteMb ?? 1024) : (sizes.otherMb ?? 512)
+}
+
+/** A little beyond the step's own limit, so that the machine ends it and knows why. */
+function timeoutMsOf(name: FunctionName, { pipeline, subject }: FunctionsProps): number {
+  const settings = settingsOf(subject.description, pipeline)
+  const stepMs = name === 'operate' ? settings.checkpoint.timeoutMs : stepTimeoutSeconds(settings) * 1000
+  return Math.min(limits.functionMs, Math.ceil((stepMs + functionSpareMs) / 1000) * 1000)
+}

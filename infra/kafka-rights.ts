@@ -1,0 +1,87 @@
+/**
+ * What each function may do at the brokers, where their gatekeeper is IAM, and with the secret where it is not.
+ *
+ * Source: IAM access control of Amazon MSK. Requests and what they need: Fetch and ListOffsets ReadData and
+ * DescribeTopic; Produce WriteData; transactions AlterTransactionalId and, at the cluster, WriteDataIdempotently;
+ * OffsetCommit AlterGroup. Clusters without IAM have ACLs of their own, which docs/operations.md lists.
+ */
+import { controlTopic, transactionalId } from '../lib/adapters/kafka/names.ts'
+import type { FunctionName } from './function-names.ts'
+import type { Right, Subject } from './rights.ts'
+
+/** Functions that open a source, and those that open a sink. */
+const reads: ReadonlySet<FunctionName> = new Set(['trigger', 'plan', 'operate', 'finalize'])
+const writes: ReadonlySet<FunctionName> = new Set(['plan', 'operate', 'promote', 'finalize', 'abort', 'collect'])
+
+/** Group of the mapping, which keeps offsets of its own. */
+export function doorbellGroup(stageName: string, pipeline: string): string {
+  return `pawl-doorbell-${stageName}-${pipeline}`
+}
+
+/** Rights at MSK, and to the secret. */
+export function kafkaRights(name: FunctionName, subject: Subject): Right[] {
+  const opens = reads.has(name) || writes.has(name)
+  if (!opens && !(name === 'trigger')) return []
+  return [...secretRights(subject), ...mappingRights(name, subject), ...iamRights(name, subject)]
+}
+
+function secretRights({ source: { authentication } }: Subject): Right[] {
+  if (!('secret' in authentication)) return []
+  const { secretArn, encryptionKey } = authentication.secret
+  const right: Right = { sid: 'Secret', actions: ['secretsmanager:GetSecretValue'], resources: [secretArn] }
+  if (encryptionKey === undefined) return [right]
+  return [right, { sid: 'SecretKey', actions: ['kms:Decrypt'], resources: [encryptionKey.keyArn] }]
+}
+
+/** The mapping looks its cluster up in the name of the function that it invokes. */
+function mappingRights(name: FunctionName, { source: { clusterArn }, mapped }: Subject): Right[] {
+  if (name !== 'trigger' || !mapped || clusterArn === undefined) return []
+  const actions = ['kafka:DescribeCluster', 'kafka:DescribeClusterV2', 'kafka:GetBootstrapBrokers']
+  return [{ sid: 'MappingCluster', actions, resources: [clusterArn] }]
+}
+
+function iamRights(name: FunctionName, subject: Subject): Right[] {
+  const { source, stageName, description, mapped } = subject
+  const { clusterArn, authentication } = source
+  if (authentication.type !== 'iam' || clusterArn === undefined) return []
+  const { pipeline } = description.topology
+  const of = (kind: string, id: string) => `${clusterArn.replace(':cluster/', `:${kind}/`)}/${id}`
+  const topics = (ids: readonly string[]) => [...new Set(ids)].sort().map((id) => of('topic', id))
+  const groups = description.sources.flatMap(({ group }) => (group === null ? [] : [of('group', group)]))
+  const sinks = description.sinks.filter(({ type, ownCluster }) => type === 'topic' && !ownCluster)
+  const sources = topics(description.sources.filter(({ ownCluster }) => !ownCluster).map(({ topic }) => topic))
+  const targets = topics(sinks.flatMap((sink) => sink.topics))
+  const controls = topics(sinks.map(({ id }) => controlTopic({ stage: stageName, pipeline, sink: id })))
+  const ids = sinks.flatMap(({ id }) =>
+    lanesOf(subject, id).map((lane) =>
+      of('transactional-id', transactionalId({ stage: stageName, pipeline, sink: id }, lane)),
+    ),
+  )
+  const right = (sid: string, verbs: readonly string[], resources: readonly string[]): Right[] =>
+    resources.length === 0 ? [] : [{ sid, actions: verbs.map((verb) => `kafka-cluster:${verb}`), resources }]
+  const doorbell = of('group', doorbellGroup(stageName, pipeline))
+  return [
+    ...right('Connect', ['Connect', 'DescribeCluster', 'DescribeClusterDynamicConfiguration'], [clusterArn]),
+    ...(reads.has(name) ? right('ReadTopics', ['DescribeTopic', 'ReadData'], sources) : []),
+    ...(writes.has(name) ? right('SeeTargets', ['DescribeTopic'], targets) : []),
+    ...(name === 'plan' ? right('StartPositions', ['DescribeGroup'], groups) : []),
+    ...(name === 'finalize' ? right('PublishOffsets', ['AlterGroup', 'DescribeGroup'], groups) : []),
+    ...(name === 'trigger' && mapped ? right('MappingGroup', ['AlterGroup', 'DescribeGroup'], [doorbell]) : []),
+    ...(name === 'plan'
+      ? right('MakeControl', ['AlterTopic', 'CreateTopic', 'DescribeTopicDynamicConfiguration'], controls)
+      : []),
+    ...(name === 'plan' || name === 'promote'
+      ? [
+          ...right('Markers', ['DescribeTopic', 'ReadData', 'WriteData'], controls),
+          ...right('Transactions', ['AlterTransactionalId', 'DescribeTransactionalId'], ids),
+          ...right('Idempotence', ['WriteDataIdempotently'], [clusterArn]),
+        ]
+      : []),
+    ...(name === 'promote' ? right('WriteTopics', ['WriteData'], targets) : []),
+  ]
+}
+
+function lanesOf({ description }: Subject, sink: string): number[] {
+  const node = description.topology.nodes.find(({ id }) => id === sink)
+  return Array.from({ length: node?.kind === 'sink' ? node.lanes : 0 }, (_, lane) => lane)
+}

@@ -1,0 +1,122 @@
+/**
+ * What each function may do: one table, from which its role is made and which the tests know by heart.
+ *
+ * Least privilege as far as IAM can say it: only steps that write the head may put its item, only plan and trigger
+ * may ring, only finalize, abort and collect may delete, nobody may replace an object (the bucket refuses it). What
+ * IAM cannot say (whose attempt it is, which revision) the conditions of store and ledger enforce.
+ */
+import { headKey, historyPartition, pipelinesPartition, wakesKey } from '../lib/adapters/dynamodb/client.ts'
+import type { FunctionName } from './function-names.ts'
+import { kafkaRights } from './kafka-rights.ts'
+import type { KafkaSource } from './props.ts'
+import type { Description } from './topology.ts'
+
+/** One statement of a policy. */
+export interface Right {
+  readonly sid: string
+  readonly actions: readonly string[]
+  readonly resources: readonly string[]
+  readonly conditions?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>
+}
+
+/** What the rights are about; ARNs may be tokens. */
+export interface Subject {
+  readonly bucketArn: string
+  readonly tableArn: string
+  readonly machineArn: string
+  readonly executionsArn: string
+  readonly logGroupArn: string
+  readonly stageName: string
+  readonly description: Description
+  readonly source: KafkaSource
+  /** Whether a mapping reads the topics. */
+  readonly mapped: boolean
+}
+
+type Store = 'create' | 'delete'
+type Items = 'head' | 'wakes' | 'history' | 'listed'
+
+interface Duties {
+  readonly reads: readonly Items[]
+  readonly puts: readonly Items[]
+  readonly store: readonly Store[]
+  /** Rings and starts runs. */
+  readonly rings?: boolean
+}
+
+/** A step renews the lease, which is a write of the head; commit and plan add history. */
+export const duties: Readonly<Record<FunctionName, Duties>> = {
+  trigger: { reads: ['head'], puts: [], store: [], rings: true },
+  plan: { reads: ['head', 'wakes', 'history'], puts: ['head', 'history', 'listed'], store: ['create'], rings: true },
+  operate: { reads: ['head'], puts: ['head'], store: ['create'] },
+  precommit: { reads: ['head'], puts: ['head'], store: ['create'] },
+  commit: { reads: ['head', 'history'], puts: ['head', 'history'], store: [] },
+  promote: { reads: ['head', 'history'], puts: ['head'], store: [] },
+  finalize: { reads: ['head', 'history'], puts: ['head'], store: ['delete'] },
+  abort: { reads: ['head'], puts: ['head'], store: ['delete'] },
+  collect: { reads: ['head', 'history'], puts: ['head'], store: ['delete'] },
+}
+
+/** All that a function may do. */
+export function rightsOf(name: FunctionName, subject: Subject): readonly Right[] {
+  return [
+    ...ledgerRights(name, subject),
+    ...storeRights(name, subject),
+    ...launcherRights(name, subject),
+    ...kafkaRights(name, subject),
+    ...networkRights(name, subject),
+    { sid: 'Logs', actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [subject.logGroupArn] },
+  ]
+}
+
+function ledgerRights(name: FunctionName, { tableArn, description }: Subject): Right[] {
+  const { pipeline } = description.topology
+  const partitions: Record<Items, string> = {
+    head: headKey(pipeline).pk.S,
+    wakes: wakesKey(pipeline).pk.S,
+    history: historyPartition(pipeline),
+    listed: pipelinesPartition,
+  }
+  const right = (sid: string, action: string, items: readonly Items[]): Right[] => {
+    if (items.length === 0) return []
+    const keys = { 'dynamodb:LeadingKeys': items.map((item) => partitions[item]) }
+    return [{ sid, actions: [action], resources: [tableArn], conditions: { 'ForAllValues:StringEquals': keys } }]
+  }
+  const { reads, puts, rings = false } = duties[name]
+  return [
+    ...right('ReadLedger', 'dynamodb:GetItem', reads),
+    ...right('WriteLedger', 'dynamodb:PutItem', puts),
+    ...right('Ring', 'dynamodb:UpdateItem', rings ? ['wakes'] : []),
+    ...right('LeaveUnlessRung', 'dynamodb:ConditionCheckItem', name === 'plan' ? ['wakes'] : []),
+  ]
+}
+
+function storeRights(name: FunctionName, { bucketArn, description }: Subject): Right[] {
+  const objects = `${bucketArn}/pipelines/${description.topology.pipeline}/*`
+  const { store } = duties[name]
+  const right = (sid: string, actions: readonly string[]): Right => ({ sid, actions, resources: [objects] })
+  return [
+    right('ReadStore', ['s3:GetObject']),
+    // Without it a missing object looks like a forbidden one.
+    { sid: 'TellMissing', actions: ['s3:ListBucket'], resources: [bucketArn] },
+    ...(store.includes('create') ? [right('CreateObjects', ['s3:PutObject', 's3:AbortMultipartUpload'])] : []),
+    ...(store.includes('delete') ? [right('DeleteObjects', ['s3:DeleteObject'])] : []),
+  ]
+}
+
+function launcherRights(name: FunctionName, { machineArn, executionsArn }: Subject): Right[] {
+  if (!duties[name].rings) return []
+  return [
+    { sid: 'StartRuns', actions: ['states:StartExecution'], resources: [machineArn] },
+    { sid: 'SeeRuns', actions: ['states:DescribeExecution'], resources: [executionsArn] },
+  ]
+}
+
+/** A function in a VPC makes its own network interface; EC2 knows no narrower resource for these. */
+function networkRights(name: FunctionName, { source, mapped }: Subject): Right[] {
+  if (source.vpc === undefined) return []
+  const actions = ['ec2:CreateNetworkInterface', 'ec2:DeleteNetworkInterface', 'ec2:DescribeNetworkInterfaces']
+  const looks = ['ec2:DescribeSecurityGroups', 'ec2:DescribeSubnets', 'ec2:DescribeVpcs']
+  const right: Right = { sid: 'Network', actions, resources: ['*'] }
+  return name === 'trigger' && mapped ? [right, { sid: 'MappingNetwork', actions: looks, resources: ['*'] }] : [right]
+}
