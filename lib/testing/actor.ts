@@ -15,7 +15,7 @@ import type { Sink } from '../ports/sink.ts'
 import type { Store } from '../ports/store.ts'
 import type { RunStart } from '../ports/system.ts'
 import { StateCache } from '../state/cache.ts'
-import { type FaultScript, type Gate, gate, guarded } from './gate.ts'
+import { Crash, type FaultScript, type Gate, gate, guarded } from './gate.ts'
 import type { World } from './world.ts'
 
 export interface Actor {
@@ -126,6 +126,7 @@ async function watched(
   if (nth * eventsPerStep > executionEventsMax) world.report(`an execution stays below ${executionEventsMax} events`)
   // A world that is broken need not go on, perhaps for ever.
   if (world.broken !== null) held.kill()
+  if (held.dead) throw new Crash(`process ${held.actor} is dead`)
   try {
     const output = await step(input)
     mustFit(world, `the output of ${name}`, output)

@@ -52,6 +52,7 @@ export interface GateHost {
 }
 
 export interface Gate {
+  readonly actor: number
   readonly dead: boolean
   /** Resolves when the process stalls or dies: the driver need not wait for it. */
   readonly stuck: Promise<void>
@@ -139,6 +140,7 @@ export function gate(host: GateHost, actor: number, script: FaultScript): Gate {
     }
   }
   return {
+    actor,
     get dead() {
       return dead
     },
