@@ -56,7 +56,15 @@ export async function drain(topics: Topics, options: DrainOptions, directory: st
     const used = await (system === 'pawl' ? pawlUsed(running) : peerUsed(topics, spec, running))
     const verdict = await topics.verify(job, input, output)
     const processingS = used.wallS - used.firstS
-    return { ...options, ...used, processingS, perCpuS: records / used.cpuS, perS: records / processingS, load: before, verdict }
+    return {
+      ...options,
+      ...used,
+      processingS,
+      perCpuS: records / used.cpuS,
+      perS: records / processingS,
+      load: before,
+      verdict,
+    }
   } finally {
     await running.end('SIGKILL')
     rmSync(spec.directory, { recursive: true, force: true })
@@ -71,16 +79,29 @@ async function pawlUsed(running: RunningJob): Promise<Used> {
   await running.ended
   if (exit === null || first === null) throw new Error('pawl ended without a word')
   const since = (atMs: string) => (Number(atMs) - running.startedAtMs) / 1000
-  return { cpuS: Number(exit.cpu) / 1e6, wallS: since(exit.at), firstS: since(first.first), peakMb: Math.round(Number(exit.rss) / 1024) }
+  return {
+    cpuS: Number(exit.cpu) / 1e6,
+    wallS: since(exit.at),
+    firstS: since(first.first),
+    peakMb: Math.round(Number(exit.rss) / 1024),
+  }
 }
 
 async function peerUsed(topics: Topics, spec: JobSpec, running: RunningJob): Promise<Used> {
   const done = await running.event('done', timeoutMs)
   const first = await running.event('first', 0)
-  if (done === null || first === null) throw new Error(`${spec.id} ended early or stood still, see ${spec.directory}/errors.log`)
-  const atMs = await (spec.system === 'streams' ? streamsCommitted(topics, spec, done.need) : flinkCommitted(topics, spec))
+  if (done === null || first === null)
+    throw new Error(`${spec.id} ended early or stood still, see ${spec.directory}/errors.log`)
+  const atMs = await (spec.system === 'streams'
+    ? streamsCommitted(topics, spec, done.need)
+    : flinkCommitted(topics, spec))
   const since = (ms: number) => (ms - running.startedAtMs) / 1000
-  return { cpuS: running.cpuSeconds(), wallS: since(atMs), firstS: since(Number(first.first)), peakMb: running.peakMb() }
+  return {
+    cpuS: running.cpuSeconds(),
+    wallS: since(atMs),
+    firstS: since(Number(first.first)),
+    peakMb: running.peakMb(),
+  }
 }
 
 /** Nothing of the output is open, and it stays so: Flink's group offsets come late and say little. */

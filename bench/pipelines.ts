@@ -16,7 +16,13 @@ interface Bid {
   ts: number
 }
 
-const { BENCH_IN = 'in', BENCH_OUT = 'out', BENCH_ID = 'bench', BENCH_INTERVAL = '1000', BENCH_SHARDS = '1' } = process.env
+const {
+  BENCH_IN = 'in',
+  BENCH_OUT = 'out',
+  BENCH_ID = 'bench',
+  BENCH_INTERVAL = '1000',
+  BENCH_SHARDS = '1',
+} = process.env
 const options = { checkpoint: { intervalMs: Number(BENCH_INTERVAL) }, shards: Number(BENCH_SHARDS) }
 const bids = topic(BENCH_IN, { key: text(), value: json<Bid>() })
 const rows = topic(BENCH_OUT, { key: text(), value: json<unknown>() })

@@ -38,7 +38,9 @@ export interface JobSpec {
 }
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-const opened = ['lang', 'util', 'util.concurrent', 'time', 'nio'].map((name) => `--add-opens=java.base/java.${name}=ALL-UNNAMED`)
+const opened = ['lang', 'util', 'util.concurrent', 'time', 'nio'].map(
+  (name) => `--add-opens=java.base/java.${name}=ALL-UNNAMED`,
+)
 const quiet = ['-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true']
 
 /** Class path of one module of `bench/peers`. */
@@ -67,7 +69,8 @@ export function buildPawl(): void {
 export function jobCommand(spec: JobSpec): JobCommand {
   mkdirSync(spec.directory, { recursive: true })
   const log = `${spec.directory}/errors.log`
-  if (spec.system === 'pawl') return { command: process.execPath, args: pawlArguments(spec), env: pawlEnvironment(spec), log }
+  if (spec.system === 'pawl')
+    return { command: process.execPath, args: pawlArguments(spec), env: pawlEnvironment(spec), log }
   const { job, input, output, id, bootstrap, intervalMs, parallelism, expected, directory, checkpoint } = spec
   const args = [job, input, output, id, bootstrap, intervalMs, parallelism, ...expected, directory].map(String)
   if (checkpoint !== undefined) args.push(checkpoint)
@@ -77,7 +80,17 @@ export function jobCommand(spec: JobSpec): JobCommand {
 }
 
 function pawlArguments({ job, bootstrap, directory, untilCaughtUp }: JobSpec): string[] {
-  const run = ['run', here('pipelines.ts'), '--export', job, '--dir', `${directory}/pawl`, '--bootstrap', bootstrap, '--json']
+  const run = [
+    'run',
+    here('pipelines.ts'),
+    '--export',
+    job,
+    '--dir',
+    `${directory}/pawl`,
+    '--bootstrap',
+    bootstrap,
+    '--json',
+  ]
   return [here('../dist/cli/main.js'), ...run, ...(untilCaughtUp ? ['--until', 'caught-up'] : [])]
 }
 

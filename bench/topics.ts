@@ -40,7 +40,10 @@ export class Topics {
   }
 
   /** A topic with so many bids or lines, filled the first time that it is asked for. */
-  async filled(kind: 'bids' | 'lines', records: number): Promise<{ readonly topic: string; readonly holds: Generated }> {
+  async filled(
+    kind: 'bids' | 'lines',
+    records: number,
+  ): Promise<{ readonly topic: string; readonly holds: Generated }> {
     const topic = `${kind}-${records}`
     const known = this.#generated.get(topic) ?? this.#generate(kind, records, topic)
     this.#generated.set(topic, known)
@@ -53,9 +56,13 @@ export class Topics {
   }
 
   async create(topic: string): Promise<void> {
-    const { error, message } = await this.#link.send('controller', createTopic(topic, partitions, { 'retention.ms': '-1' }, 10_000))
+    const { error, message } = await this.#link.send(
+      'controller',
+      createTopic(topic, partitions, { 'retention.ms': '-1' }, 10_000),
+    )
     if (error !== 0) throw new Error(`${topic} was not created: ${message}`)
-    while ((await this.#link.topics([topic])).get(topic)?.leaders.some((leader) => leader < 0) !== false) await sleep(20)
+    while ((await this.#link.topics([topic])).get(topic)?.leaders.some((leader) => leader < 0) !== false)
+      await sleep(20)
   }
 
   /** Whether the committed output equals what the input makes. */
@@ -67,7 +74,10 @@ export class Topics {
 
   /** End offsets with and without what is not committed; `open` while they differ. */
   async ends(topic: string): Promise<{ readonly open: boolean; readonly ends: readonly bigint[] }> {
-    const [all, stable] = await Promise.all([this.#ends(topic, 'read_uncommitted'), this.#ends(topic, 'read_committed')])
+    const [all, stable] = await Promise.all([
+      this.#ends(topic, 'read_uncommitted'),
+      this.#ends(topic, 'read_committed'),
+    ])
     return { open: all.some((end, partition) => end !== stable[partition]), ends: all }
   }
 
@@ -75,7 +85,9 @@ export class Topics {
   async groupOffsets(group: string, topic: string): Promise<readonly bigint[]> {
     const { node } = await this.#link.send('any', findGroup(group))
     const answer = await this.#link.send(node, fetchGroup(group, topic, partitionIndexes))
-    return partitionIndexes.map((partition) => answer.partitions.find((at) => at.partition === partition)?.offset ?? -1n)
+    return partitionIndexes.map(
+      (partition) => answer.partitions.find((at) => at.partition === partition)?.offset ?? -1n,
+    )
   }
 
   async close(): Promise<void> {
@@ -91,7 +103,10 @@ export class Topics {
   async #ends(topic: string, isolation: 'read_committed' | 'read_uncommitted'): Promise<bigint[]> {
     const layout = (await this.#link.topics([topic])).get(topic)
     if (layout === undefined) throw new Error(`there is no topic ${topic}`)
-    const answers = await this.#link.send(layout.leaders[0], listOffsets(topic, partitionIndexes, logEnds.latest, isolation))
+    const answers = await this.#link.send(
+      layout.leaders[0],
+      listOffsets(topic, partitionIndexes, logEnds.latest, isolation),
+    )
     return partitionIndexes.map((partition) => answers.find((at) => at.partition === partition)!.offset)
   }
 }

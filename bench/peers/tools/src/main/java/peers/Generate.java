@@ -17,8 +17,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * Fills a topic with bids or lines: the same ones each time, or paced with the time of day when a rate is given.
  *
  * Arguments: bids|lines records bootstrap topic [recordsPerSecond]. Prints, as JSON, how many records each job's last
- * stage sees and how many windows there are. Topics keep everything: the event times are old, and retention by time
- * would delete them.
+ * stage sees and how many windows there are; a topic that is filled already is left as it is. Topics keep everything:
+ * the event times are old, and retention by time would delete them.
  */
 public final class Generate {
     private static final int PARTITIONS = 4;
@@ -40,18 +40,19 @@ public final class Generate {
         long records = Long.parseLong(args[1]);
         String topic = args[3];
         long rate = args.length > 4 ? Long.parseLong(args[4]) : 0;
-        create(args[2], topic);
+        boolean create = create(args[2], topic);
         Generate source = new Generate(lines ? WORDS : AUCTIONS);
         long seen = records;
         try (var producer = new KafkaProducer<>(settings(args[2], rate), new ByteArraySerializer(), new ByteArraySerializer())) {
             long start = System.currentTimeMillis();
             for (long i = 0; i < records; i++) {
                 long ts = rate > 0 ? due(start + i * 1000 / rate) : EPOCH_MS + i * 1000 / BIDS_PER_SECOND;
-                producer.send(lines ? source.line(topic, i, ts) : source.bid(topic, i, ts));
+                var record = lines ? source.line(topic, i, ts) : source.bid(topic, i, ts);
+                if (create || rate > 0) producer.send(record);
             }
             if (!lines && rate == 0) {
                 long end = EPOCH_MS + records * 1000 / BIDS_PER_SECOND + 3_600_000;
-                for (int partition = 0; partition < PARTITIONS; partition++) producer.send(closing(topic, partition, records, end));
+                for (int partition = 0; partition < PARTITIONS && create; partition++) producer.send(closing(topic, partition, records, end));
                 seen += PARTITIONS;
             }
             producer.flush();
@@ -60,10 +61,12 @@ public final class Generate {
             records, seen, seen, source.windows.size(), 8 * records);
     }
 
-    private static void create(String bootstrap, String topic) throws Exception {
+    /** False when the topic is there already. */
+    private static boolean create(String bootstrap, String topic) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
-            if (admin.listTopics().names().get().contains(topic)) return;
+            if (admin.listTopics().names().get().contains(topic)) return false;
             admin.createTopics(List.of(new NewTopic(topic, PARTITIONS, (short) 1).configs(Map.of("retention.ms", "-1")))).all().get();
+            return true;
         }
     }
 
