@@ -28,26 +28,29 @@ test('case 21: Kafka is away for longer than its transaction timeout between com
   const feed = () => world.feed(Array.from({ length: 40 }, () => `to be or not to be w${fed++ % 7}`))
   let worker: Worker | null = null
   try {
-    await feed()
     worker = startWorker([...world.args, '--kafka-config', config])
     // Stopped right after a commit, until it happens to be before the promotion.
     for (let isBetween = false; !isBetween; ) {
-      expect(await hear(worker, ({ event }) => event === 'committed', 20_000)).not.toBeNull()
+      const committed = hear(worker, ({ event }) => event === 'committed', 20_000)
+      await feed()
+      expect(await committed).not.toBeNull()
       worker.signal('SIGSTOP')
       await sleep(100)
       const head = await archive.read()
       isBetween = head!.committed.epoch > head!.promotedThrough
       if (!isBetween) worker.signal('SIGCONT')
-      await feed()
     }
+    await feed()
     await broker.kill()
+    const parking = hear(worker, ({ event }) => event === 'parked', 30_000)
     worker.signal('SIGCONT')
-    const parked = await hear(worker, ({ event }) => event === 'parked', 30_000)
+    const parked = await parking
     expect(parked?.event).toMatchObject({ kind: 'promotion', code: 'BROKER_UNREACHABLE' })
     await sleep(2 * transactionTimeoutMs)
     expect(worker.isAlive).toBe(true)
+    const back = hear(worker, isPromoted, 30_000)
     await broker.restart()
-    expect(await hear(worker, isPromoted, 30_000)).not.toBeNull()
+    expect(await back).not.toBeNull()
     worker.signal('SIGTERM')
     expect(await worker.ended).toEqual({ code: 0, signal: null })
     const rest = await runPawl(['run', ...world.args, '--until', 'caught-up'])
