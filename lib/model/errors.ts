@@ -43,12 +43,12 @@ export const errorRegistry = registered({
   ],
   AUTHENTICATION_FAILED: [
     'Invalid',
-    'the broker refused the credentials',
-    'check user, password, mechanism and certificates of the cluster',
+    'the server refused the credentials',
+    'check user, password, mechanism and certificates',
   ],
   AUTHORIZATION_FAILED: [
     'Invalid',
-    'the broker does not allow the operation',
+    'the server does not allow the operation',
     'grant the principal what is named; docs/operations.md lists all permissions',
   ],
   AWS_ACCESS_DENIED: [
@@ -149,6 +149,11 @@ export const errorRegistry = registered({
     'Corrupt',
     'a file that Pawl did not write has the name of an epoch',
     'move it away; the pipeline goes on',
+  ],
+  FUNCTION_UNAVAILABLE: [
+    'Retryable',
+    'AWS could not run a function',
+    'nothing: the epoch is planned again; look at the quotas of Lambda if it stays',
   ],
   GROUP_IN_USE: [
     'Invalid',
@@ -265,7 +270,7 @@ export const errorRegistry = registered({
   ROWS_REFUSED: [
     'Invalid',
     'the sink refuses rows of a committed epoch',
-    'mend the limits of the target; promotion goes on by itself',
+    'mend the target (its types, constraints or limits); promotion goes on by itself',
   ],
   SECRET_INVALID: [
     'Invalid',
@@ -287,6 +292,11 @@ export const errorRegistry = registered({
     'Corrupt',
     'the sink lost epochs that are no longer retained',
     'restore a newer backup of the sink, or rebuild it from the input',
+  ],
+  SINK_SCHEMA_INVALID: [
+    'Invalid',
+    'the target of the sink does not fit its rows',
+    'mend the table or index that is named; promotion goes on by itself',
   ],
   SINK_UNAVAILABLE: [
     'Retryable',

@@ -41,6 +41,9 @@ export const rooms: readonly Room[] = [
   adapter('sqlite'),
   adapter('segments'),
   adapter('kafka', ['kafkajs', 'aws-msk-iam-sasl-signer-js', 'lz4-napi', 'snappy', 'zstd-napi']),
+  adapter('mysql', ['mysql2', 'mysql2/promise']),
+  adapter('postgres', ['pg', 'pg-copy-streams']),
+  adapter('redis', ['ioredis']),
   adapter('interpreter', ['aws-local-stepfunctions']),
   adapter('threads'),
   adapter('s3', ['@aws-sdk/client-s3']),
@@ -54,14 +57,32 @@ export const rooms: readonly Room[] = [
     packages: [],
     builtins: [...pure, 'assert/strict'],
   },
-  { room: 'entry', rooms: [...core, 'places', 'adapters/kafka'], packages: [], builtins: [] },
+  {
+    room: 'entry',
+    rooms: [
+      ...core,
+      'places',
+      'adapters/shared',
+      'adapters/file',
+      'adapters/kafka',
+      'adapters/mysql',
+      'adapters/postgres',
+      'adapters/redis',
+    ],
+    packages: [],
+    builtins: [],
+  },
   { room: 'cli', rooms: [...core, 'adapters/*', 'places', 'testing', 'entry'], packages: [], builtins: 'all' },
   { room: 'examples', rooms: [], packages: ['pawl', 'pawl/*'], builtins: 'all' },
 ]
 
 /** Packages whose loading costs time or opens something: never loaded by importing an entry of the package. */
 export const vendors = [
+  'ioredis',
   'kafkajs',
+  'mysql2',
+  'pg',
+  'pg-copy-streams',
   'aws-msk-iam-sasl-signer-js',
   'aws-local-stepfunctions',
   'lz4-napi',

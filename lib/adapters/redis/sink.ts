@@ -1,0 +1,162 @@
+/**
+ * `redis({...})`: a hash, set, sorted set, stream or many strings of Redis as an exactly-once sink.
+ *
+ * Rows wait in the store; one script tests the lane's marker, writes the rows and moves the marker. What Redis
+ * loses with its last second (`appendfsync everysec`) or with a failover is lost with its marker, and promoted
+ * again from the retained epochs. Credentials stay in a closure, so that a spec can be printed.
+ */
+import type { ConnectionOptions as TlsOptions } from 'node:tls'
+import { PawlError } from '../../model/errors.ts'
+import type { Committable, Marker } from '../../model/manifest.ts'
+import { json, type Serde, text } from '../../model/serde.ts'
+import type { PromoteResult, Sink } from '../../ports/sink.ts'
+import type { CustomSinkSpec, OpenContext } from '../../ports/spec.ts'
+import { addressOf, type DatabaseAddress } from '../shared/database-address.ts'
+import { markerAfter } from '../shared/markers.ts'
+import { revealed, type Secret } from '../shared/secret.ts'
+import { type SessionPool, sessionPool } from '../shared/session-pool.ts'
+import { newClient } from './driver.ts'
+import { isReply, translated } from './errors.ts'
+import { assertKey, markerKey, markerText, parseMarker } from './keys.ts'
+import { promoteScript, type RedisType } from './script.ts'
+import { type RedisSession, redisSession } from './session.ts'
+import { type RedisForm, type RedisMaker, readScriptRows, redisStageWriter } from './staging.ts'
+
+/** `redis://user:password@host:6379/0` (`rediss:` for TLS), a function that gives it, or its parts. */
+export type RedisConnection =
+  | Secret
+  | {
+      readonly host: string
+      readonly port?: number
+      readonly username?: string
+      readonly password?: Secret
+      readonly database?: number
+      readonly tls?: boolean | TlsOptions
+    }
+
+/** What is written where. */
+export interface RedisOptions<K, V> {
+  readonly connection: RedisConnection
+  /** The connection leads to one of the nodes of a cluster. */
+  readonly cluster?: boolean
+  /**
+   * `hash` has a field a key, `string` a Redis key a key, `set` and `sorted-set` a member a key: a null value removes
+   * it. `stream` appends an entry a row, with the fields `timestampMs`, `key` and `value`.
+   */
+  readonly type: RedisType
+  /** The key in Redis; for `string` what all keys begin with, in a cluster with a hash tag: `{totals}:`. */
+  readonly key: string
+  /** Field, end of the key, or member; the key of the stream by default. */
+  readonly member?: (value: NonNullable<V>, key: K) => string
+  /** Score of a `sorted-set`; the value itself by default. */
+  readonly score?: (value: NonNullable<V>, key: K) => number
+  /** How keys of the stream become members; text by default. */
+  readonly keys?: Serde<K>
+  /** JSON by default. */
+  readonly value?: Serde<V>
+  /** Promotion strands; Redis runs one script at a time, so more than 1 gains little. */
+  readonly lanes?: number
+  readonly connectTimeoutMs?: number
+  /** How long one promotion may take; 30 s by default. */
+  readonly timeoutMs?: number
+}
+
+/** One script stops the server for as long as it runs: about 0.2 s for this many rows. */
+const limits = Object.freeze({ laneRowsMax: 200_000, laneBytesMax: 64 * 1024 * 1024 })
+
+/** Describes a target in Redis. Throws `PIPELINE_INVALID` for options that contradict each other. */
+export function redis<V, K = string>(options: RedisOptions<K, V>): CustomSinkSpec<K, V> {
+  const { type, key, cluster = false, lanes = 1, connectTimeoutMs = 5000, timeoutMs = 30_000 } = options
+  assertKey(key, type, cluster)
+  if (options.score !== undefined && type !== 'sorted-set')
+    throw new PawlError('PIPELINE_INVALID', `redis: key ${JSON.stringify(key)}: score belongs to type sorted-set`)
+  const form: RedisForm = Object.freeze({ version: 1, type, key })
+  const maker: RedisMaker = {
+    keySerde: (options.keys ?? text()) as Serde<unknown>,
+    valueSerde: (options.value ?? json<V>()) as Serde<unknown>,
+    member: (options.member as RedisMaker['member'] | undefined) ?? null,
+    score: (options.score as RedisMaker['score'] | undefined) ?? null,
+  }
+  return Object.freeze({
+    kind: 'sink',
+    type: 'redis',
+    guarantee: 'exactly-once',
+    lanes,
+    async open(sink, context) {
+      const open = async (): Promise<RedisSession> => {
+        const client = await newClient(await redisAddress(options.connection, sink), { cluster, connectTimeoutMs })
+        return redisSession(client, { sink, manyKeys: type === 'string' ? key : null })
+      }
+      return redisSink(sink, context, form, maker, sessionPool({ open, idleMax: lanes, timeoutMs }))
+    },
+  } satisfies CustomSinkSpec<K, V>)
+}
+
+function redisSink(
+  sink: string,
+  { stage, pipeline, store }: OpenContext,
+  form: RedisForm,
+  maker: RedisMaker,
+  sessions: SessionPool<RedisSession>,
+): Sink {
+  const keyOf = (lane: number, key = form.key) => markerKey(key, { stage, pipeline, sink, lane })
+  const read = async (session: RedisSession, lane: number): Promise<Marker | null> => {
+    const found = await session.call('GET', [keyOf(lane)])
+    return found === null ? null : parseMarker(String(found))
+  }
+  return {
+    target: `redis:${form.type}:${form.key}`,
+    limits,
+    async stage(context) {
+      return redisStageWriter(context, form, maker)
+    },
+    base: (lane, marker) =>
+      sessions.use(async (session) => {
+        await session.call('SET', [keyOf(lane), markerText(marker), 'NX'])
+        return (await read(session, lane)) ?? marker
+      }),
+    async promote(committable, permit) {
+      const next = markerText(markerAfter(committable, permit))
+      const [staged, { keys, args }] = await readScriptRows(store, committable)
+      const names = [keyOf(committable.lane, staged.key), ...keys]
+      const argv = [promoteScript(staged.type), names.length, ...names, markerText(committable.prev), next].concat(args)
+      return sessions.use((session) => runScript(session, argv, committable, staged.key))
+    },
+    marker: (lane) => sessions.use((session) => read(session, lane)),
+    close: () => sessions.close(),
+  }
+}
+
+async function runScript(
+  session: RedisSession,
+  argv: readonly (string | Buffer | number)[],
+  { sink, lane, epoch }: Committable,
+  key: string,
+): Promise<PromoteResult> {
+  try {
+    const [promoted, found] = (await session.run('EVAL', argv)) as [number, string | null]
+    if (promoted === 1) return { result: 'promoted' }
+    return { result: 'refused', found: found === null ? null : parseMarker(String(found)) }
+  } catch (error) {
+    const ours = translated(error, sink)
+    if (ours.code === 'SINK_SCHEMA_INVALID') {
+      const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, key ${key}: ${ours.details.reason}`
+      throw new PawlError(ours.code, fault, { sink, lane, epoch, key, reason: ours.details.reason ?? null }, ours.cause)
+    }
+    if (isReply(error)) throw ours
+    throw new PawlError('UNKNOWN_RESULT', `script in Redis of sink ${sink}`, { sink }, ours.cause)
+  }
+}
+
+async function redisAddress(connection: RedisConnection, sink: string): Promise<DatabaseAddress> {
+  const form = { sink, protocols: ['redis:', 'rediss:'], port: 6379 }
+  if (typeof connection === 'string' || typeof connection === 'function') {
+    const secret = await revealed(connection)
+    const address = await addressOf(secret, form)
+    return secret.startsWith('rediss:') && address.tls === null ? { ...address, tls: {} } : address
+  }
+  const { host, port = form.port, username, database, tls = false } = connection
+  const password = connection.password === undefined ? undefined : await revealed(connection.password)
+  const options = tls === true ? {} : tls === false ? null : tls
+  return { host, port, user: username, password, database: String(database ?? 0), tls: options }
+}

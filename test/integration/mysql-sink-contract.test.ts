@@ -1,0 +1,37 @@
+import { expect } from 'vitest'
+import { mysql } from '../../lib/adapters/mysql/sink.ts'
+import { contractCases } from '../../lib/testing/contracts/contract.ts'
+import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { type MariaDb, mariaDbTest as test } from '../support/mariadb.ts'
+import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
+
+let server: MariaDb
+
+const database: ContractDatabase = {
+  async createTable(table) {
+    await server.query(`CREATE TABLE ${table} (n bigint AUTO_INCREMENT PRIMARY KEY, k text, v text, ts bigint)`)
+  },
+  spec: (options) => mysql({ ...options, connection: () => server.url }),
+  async visible(table) {
+    const rows = await server.query(`SELECT k AS \`key\`, v AS value, ts AS timestampMs FROM ${table} ORDER BY n`)
+    return rows as unknown as Awaited<ReturnType<ContractDatabase['visible']>>
+  },
+  async backup(table, markers) {
+    await server.query(`CREATE TABLE ${table}_b AS SELECT * FROM ${table};
+      CREATE TABLE ${markers}_b AS SELECT * FROM ${markers}`)
+    return async () => {
+      await server.query(`START TRANSACTION; DELETE FROM ${table}; DELETE FROM ${markers};
+        INSERT INTO ${table} SELECT * FROM ${table}_b; INSERT INTO ${markers} SELECT * FROM ${markers}_b; COMMIT`)
+    }
+  },
+  async dropMarker(markers, lane) {
+    await server.query(`DELETE FROM ${markers} WHERE lane = ?`, [lane])
+  },
+}
+
+for (const { name, run } of contractCases(sinkContract, { name: 'MariaDB', fresh: () => freshTable(database) })) {
+  test(`a MySQL sink: ${name}`, async ({ mariaDb }) => {
+    server = mariaDb
+    await expect(run()).resolves.toBeUndefined()
+  })
+}
