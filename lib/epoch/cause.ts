@@ -48,7 +48,7 @@ export function causeOf(error: unknown): Cause {
 
 function fromCaught(name: string, cause: unknown): Cause {
   if (isPawlError(cause)) return causeOf(cause)
-  if (name === 'States.Timeout' || name === 'StatesTimeoutError')
+  if (name === 'States.Timeout' || name === 'StatesTimeoutError' || name === 'Sandbox.Timedout')
     return fault('EPOCH_TIMEOUT', 'EPOCH_TIMEOUT: a step took longer than the checkpoint timeout')
   const text = typeof cause === 'string' ? cause : JSON.stringify(cause ?? name)
   const carried = parse(text)?.errorMessage ?? text
@@ -60,6 +60,17 @@ function fromCaught(name: string, cause: unknown): Cause {
     const known = errorRegistry[code as ErrorCode]
     return { code, kind: known.kind, message, ...recordOf(details ?? {}) }
   }
+  return fromService(name, message)
+}
+
+/** A function that died without an error of its own, and what AWS says when it could not call one. */
+function fromService(name: string, message: string): Cause {
+  if (/Task timed out after/.test(message))
+    return fault('EPOCH_TIMEOUT', 'EPOCH_TIMEOUT: a function took longer than it may')
+  if (name.startsWith('Runtime.') || name === 'Lambda.Unknown') {
+    return fault('EPOCH_CRASHED', `EPOCH_CRASHED: a function died: ${message}`)
+  }
+  if (name.startsWith('Lambda.')) return fault('FUNCTION_UNAVAILABLE', `FUNCTION_UNAVAILABLE: ${name}: ${message}`)
   return fault('ASSERTION_FAILED', `${name}: ${message}`)
 }
 

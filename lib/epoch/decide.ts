@@ -71,6 +71,9 @@ function decideAsHolder(facts: Facts, head: Head): Decision {
   if (head.open !== null) return { decision: 'clear', head }
   if (head.parked !== null && mayUnpark(facts, head)) return { decision: 'unpark', head }
   if (head.parked !== null && (head.parked.retryAtMs === null || head.parked.retryAtMs > nowMs)) {
+    const waitMs = (head.parked.retryAtMs ?? Number.POSITIVE_INFINITY) - nowMs
+    // Short pauses are waited for in the run; it rests for long ones.
+    if (waitMs <= head.run.leaseMs / 8 && !facts.stopping) return { decision: 'wait', head, waitMs }
     return { decision: 'rest', head, reason: head.parked.message, code: head.parked.code }
   }
   if (head.committed.epoch > head.promotedThrough) return { decision: 'promote', head, epoch: head.promotedThrough + 1 }

@@ -6,7 +6,7 @@
  * offsets are written after the fact and never read back as truth, so their failure changes nothing.
  */
 import type { Head, Parked } from '../model/head.ts'
-import type { FinalizeInput, RunKey, StepOutput } from '../model/steps.ts'
+import type { FinalizeInput, StepOutput } from '../model/steps.ts'
 import { amend } from './amend.ts'
 import { causeOf } from './cause.ts'
 import { collect } from './collect.ts'
@@ -80,7 +80,7 @@ async function parkPromotion(job: Job, input: FinalizeInput): Promise<StepOutput
     code: cause.code,
     message: cause.message,
   })
-  return afterParking(run, amended.head, nowMs)
+  return { next: 'plan', run }
 }
 
 function parked(job: Job, head: Head, cause: ReturnType<typeof causeOf>, nowMs: number): Parked {
@@ -97,11 +97,4 @@ function parked(job: Job, head: Head, cause: ReturnType<typeof causeOf>, nowMs: 
     retries,
     build: job.compiled.build,
   }
-}
-
-/** Short pauses are waited for in the run; the machine rests for long ones. */
-function afterParking(run: RunKey, head: Head, nowMs: number): StepOutput {
-  const waitMs = (head.parked?.retryAtMs ?? nowMs) - nowMs
-  if (waitMs <= 0 || waitMs > head.run.leaseMs / 8) return { next: 'plan', run }
-  return { next: 'wait', run, waitMs, waitSeconds: Math.ceil(waitMs / 1000), watch: null }
 }

@@ -45,7 +45,7 @@ export function machine({ resources, settings }: MachineOptions): StatesLanguage
     Type: 'Task',
     Resource: resources[name],
     TimeoutSeconds: stepSeconds,
-    Retry: [again(attempts)],
+    Retry: again(attempts),
     Catch: failed(caught),
     Next: next,
   })
@@ -71,7 +71,8 @@ export function machine({ resources, settings }: MachineOptions): StatesLanguage
         failed('Finalize'),
         'Finalize',
       ),
-      Finalize: step('finalize', 'Route', 'Left', 5),
+      // Nothing but a plan follows: a choice would cost a transition.
+      Finalize: step('finalize', 'Plan', 'Left', 5),
       Abort: step('abort', 'Route', 'Left', 5),
       Wait: { Type: 'Wait', SecondsPath: '$.waitSeconds', Next: 'Plan' },
       Left: { Type: 'Succeed' },
@@ -88,7 +89,7 @@ export const abortEvents = 16
 /** Events of an epoch, from its tasks by stage and the lanes to promote; a Task state counts for five. */
 export function epochEvents(stageTasks: readonly number[], lanes: number): number {
   const operate = stageTasks.reduce((sum, tasks) => sum + mapEvents(tasks) + 7, 0)
-  return operate + 5 + mapEvents(lanes) + 7 + 7
+  return operate + 5 + mapEvents(lanes) + 7 + 5
 }
 
 /** Events of a Map state with so many iterations of one Task. */
@@ -106,17 +107,41 @@ export function stepTimeoutSeconds(settings: Settings): number {
   return Math.max(1, Math.min(Math.floor(settings.leaseMs / 2000) - 1, Math.floor(limits.functionMs / 1000)))
 }
 
+/** What is repeated: our own errors that another try may mend, and answers of AWS that say "not now". */
 function again(attempts: number) {
-  return {
-    ErrorEquals: ['Retryable', 'Lambda.ServiceException', 'Lambda.TooManyRequestsException'],
-    IntervalSeconds: 1,
-    MaxAttempts: attempts,
-    BackoffRate: 2,
-  }
+  return [
+    {
+      ErrorEquals: [
+        'Retryable',
+        'Lambda.AWSLambdaException',
+        'Lambda.ClientExecutionTimeoutException',
+        'Lambda.SdkClientException',
+        'Lambda.ServiceException',
+      ],
+      IntervalSeconds: 1,
+      MaxAttempts: attempts,
+      BackoffRate: 2,
+    },
+    // Throttled, or a function whose network AWS took away while it rested: two minutes bring it back.
+    {
+      ErrorEquals: [
+        'Lambda.EC2ThrottledException',
+        'Lambda.ENILimitReachedException',
+        'Lambda.ENINotReadyException',
+        'Lambda.ResourceConflictException',
+        'Lambda.ResourceNotReadyException',
+        'Lambda.SubnetIPAddressLimitReachedException',
+        'Lambda.TooManyRequestsException',
+      ],
+      IntervalSeconds: 5,
+      MaxAttempts: 24,
+      BackoffRate: 1,
+    },
+  ]
 }
 
 function task(name: StepName, resource: string, seconds: number, attempts: number) {
-  const state = { Type: 'Task', Resource: resource, TimeoutSeconds: seconds, Retry: [again(attempts)], End: true }
+  const state = { Type: 'Task', Resource: resource, TimeoutSeconds: seconds, Retry: again(attempts), End: true }
   return { StartAt: taskStates[name], States: { [taskStates[name]]: state } }
 }
 
