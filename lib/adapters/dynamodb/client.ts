@@ -26,7 +26,9 @@ export function lazyTable(options: DynamoLedgerOptions): { open(): Promise<Table
   let opened: Promise<Table> | null = null
   const open = async (): Promise<Table> => {
     const sdk = await loadClient('@aws-sdk/client-dynamodb', () => import('@aws-sdk/client-dynamodb'))
-    return { sdk, client: new sdk.DynamoDBClient(clientConfig(options)), name: options.table }
+    // Answers take tens of milliseconds; a lease does not wait for a socket that is dead.
+    const timeoutMs = 5_000
+    return { sdk, client: new sdk.DynamoDBClient(clientConfig({ timeoutMs, ...options })), name: options.table }
   }
   return {
     open() {
