@@ -12,7 +12,7 @@ import { readStaged } from '../shared/staged-objects.ts'
 import type { StagedBatch, StagedHandle } from './staging.ts'
 
 /** Objects are read together until they hold this much. */
-const windowBytesMax = 16 * 1024 * 1024
+const windowBytesMax = 8 * 1024 * 1024
 
 /** One batch, ready to be patched and sent. */
 export interface ReadyBatch {

@@ -72,7 +72,10 @@ interface OpenLane {
   readonly indexes: StagedBatch[][]
 }
 
-/** A writer for one invocation; `targets` holds the topic of the spec, or every topic of its route. */
+/**
+ * A writer for one invocation; `targets` holds the topic of the spec, or every topic of its route. `flush` returns while
+ * the store still works on what it was handed; the next flush, and `seal`, wait for that and throw what it threw.
+ */
 export function stagingWriter(
   spec: TopicSpec<unknown, unknown>,
   targets: readonly StagingTarget[],
@@ -88,6 +91,7 @@ class StagingWriter implements StageWriter {
   readonly #targets: readonly OpenTarget[]
   readonly #byTopic: ReadonlyMap<string, OpenTarget>
   readonly #lanes: readonly OpenLane[]
+  #storing: Promise<unknown> = Promise.resolve()
   #encoders = 0
   #sealed = false
   #scratch = Buffer.allocUnsafe(256)
@@ -148,11 +152,16 @@ class StagingWriter implements StageWriter {
       this.#encoders = 0
     }
     this.bufferedBytes = 0
-    await Promise.all(this.#lanes.map((lane) => this.#store(lane)))
+    const before = this.#storing
+    this.#storing = before.then(() => Promise.all(this.#lanes.map((lane) => this.#store(lane))))
+    // Its failure is thrown by whoever waits for it next.
+    this.#storing.catch(() => undefined)
+    await before
   }
 
   async seal(): Promise<StagedPart[]> {
     await this.flush()
+    await this.#storing
     this.#sealed = true
     return this.#lanes
       .filter((lane) => lane.rows > 0)
