@@ -6,7 +6,7 @@
  * are left out. Then the job is killed (SIGKILL) and started again at once: the silence ends with the first visible
  * record that is younger than the kill. When the input has ended and everything is visible, the idle job is watched.
  */
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -157,9 +157,4 @@ function percentile(ages: Poll['ages'], share: number): number {
     if (left <= 0) return age
   }
   return Number.NaN
-}
-
-/** Version of the JVM, as it names itself. */
-export function javaVersion(): string {
-  return execFileSync('java', ['--version'], { encoding: 'utf8' }).split('\n')[0]
 }

@@ -24,7 +24,8 @@ export interface JobSpec {
   readonly output: string
   /** Names group, transactions and state. */
   readonly id: string
-  readonly bootstrap: string
+  /** Null: Pawl over logs in a directory. */
+  readonly bootstrap: string | null
   readonly intervalMs: number
   readonly parallelism: number
   /** Records at the last stage, and windows, after which a peer is done. */
@@ -80,18 +81,10 @@ export function jobCommand(spec: JobSpec): JobCommand {
 }
 
 function pawlArguments({ job, bootstrap, directory, untilCaughtUp }: JobSpec): string[] {
-  const run = [
-    'run',
-    here('pipelines.ts'),
-    '--export',
-    job,
-    '--dir',
-    `${directory}/pawl`,
-    '--bootstrap',
-    bootstrap,
-    '--json',
-  ]
-  return [here('../dist/cli/main.js'), ...run, ...(untilCaughtUp ? ['--until', 'caught-up'] : [])]
+  const run = ['run', here('pipelines.ts'), '--export', job, '--dir', `${directory}/pawl`, '--json']
+  if (bootstrap !== null) run.push('--bootstrap', bootstrap)
+  if (untilCaughtUp) run.push('--until', 'caught-up')
+  return [here('../dist/cli/main.js'), ...run]
 }
 
 function pawlEnvironment(spec: JobSpec): Record<string, string> {

@@ -1,0 +1,171 @@
+/**
+ * `npm run bench`: the race against Flink and Kafka Streams, in one run on one machine, every output verified.
+ *
+ *     npm run bench [-- [quick] [pawl] [all] [no-parts] [passthrough] [count] [wordcount]]
+ *
+ * Starts a broker of its own, fills topics, runs each job on each system, prints one table and writes it to
+ * docs/performance.md. `quick` takes smaller topics and leaves the page as it is, `pawl` runs Pawl alone, `all` both
+ * peers at every setting (by default both at the first, and the better of them at the others), job names choose jobs.
+ */
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { missingTool, startBroker } from '../test/support/kafka-broker.ts'
+import { type DrainOptions, type DrainResult, drain } from './drain.ts'
+import { figuresOf } from './figures.ts'
+import { type PacedResult, paced } from './paced.ts'
+import { tableText, writePage } from './report.ts'
+import { buildPawl, buildPeers, type JobName, jobTopics, type SystemName } from './systems.ts'
+import { Topics } from './topics.ts'
+
+const words = process.argv.slice(2)
+const has = (word: string) => words.includes(word)
+const quick = has('quick')
+const named = (Object.keys(jobTopics) as JobName[]).filter(has)
+const jobs = named.length > 0 ? named : (Object.keys(jobTopics) as JobName[])
+const peers: readonly SystemName[] = has('pawl') ? [] : ['flink', 'streams']
+const small = quick ? 200_000 : 1_000_000
+const large: Readonly<Record<JobName, number>> = { passthrough: 10_000_000, count: 10_000_000, wordcount: 3_000_000 }
+const settings = [
+  [1000, 1],
+  [1000, 2],
+  [10_000, 1],
+  [10_000, 2],
+] as const
+const parts: readonly (readonly [script: string, ...args: string[]])[] = [
+  ['kafka-read.ts'],
+  ['program.ts'],
+  ['kafka-promote.ts', '--rounds', '3'],
+  ['snapshot.ts'],
+  ['embedded-commit.ts'],
+]
+
+const startedAtMs = Date.now()
+const drains: DrainResult[] = []
+const pacedRuns: PacedResult[] = []
+const outputs: [string, string][] = []
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+async function drainOne(topics: Topics, directory: string, options: DrainOptions): Promise<void> {
+  const result = await drain(topics, options, directory)
+  drains.push(result)
+  const { system, job, records, intervalMs, parallelism, verdict } = result
+  const figures = `${Math.round(result.perCpuS)}/CPU-s, ${Math.round(result.perS)}/s, first after ${result.firstS.toFixed(2)} s, ${result.peakMb} MB`
+  say(
+    `${system} ${job} ${records} ${intervalMs} ms ×${parallelism}: ${figures}, load ${result.load}, ${JSON.stringify(verdict)}`,
+  )
+}
+
+/** The peer that did more for a second of its processor. */
+function better(job: JobName, records: number): SystemName[] {
+  const runs = drains.filter((run) => run.job === job && run.records === records && run.system !== 'pawl')
+  return runs
+    .sort((a, b) => b.perCpuS - a.perCpuS)
+    .slice(0, 1)
+    .map(({ system }) => system)
+}
+
+async function drainJob(topics: Topics, directory: string, job: JobName): Promise<void> {
+  for (const [at, [intervalMs, parallelism]] of settings.entries()) {
+    if (quick && at > 0) break
+    const rivals = at === 0 || has('all') ? peers : better(job, small)
+    for (const system of [...rivals, 'pawl' as const])
+      await drainOne(topics, directory, { system, job, records: small, intervalMs, parallelism })
+  }
+  if (quick) return
+  const rivals = has('all') ? peers : better(job, small)
+  for (const parallelism of [2, 1])
+    for (const system of parallelism === 2 ? [...rivals, 'pawl' as const] : ['pawl' as const])
+      await drainOne(topics, directory, { system, job, records: large[job], intervalMs: 1000, parallelism })
+}
+
+async function pace(topics: Topics, directory: string): Promise<void> {
+  const seconds = quick ? 8 : 15
+  for (const system of [...peers, 'pawl'] as SystemName[]) {
+    for (const intervalMs of system === 'pawl' ? [1000, 100] : [1000]) {
+      const idleSeconds = intervalMs === 1000 ? 15 : null
+      const result = await paced(topics, { system, intervalMs, rate: 5000, seconds, idleSeconds }, directory)
+      pacedRuns.push(result)
+      say(JSON.stringify(result))
+    }
+  }
+}
+
+async function measureParts(bootstrap: string): Promise<void> {
+  for (const [script, ...args] of parts) {
+    const path = fileURLToPath(new URL(`parts/${script}`, import.meta.url))
+    const env = { ...process.env, KAFKA_BROKERS: bootstrap }
+    const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=pawl-source', path, ...args], { env })
+    outputs.push([`bench/parts/${[script, ...args].join(' ')}`, stdout])
+    say(`${script}\n${stdout}`)
+  }
+}
+
+/** The broker runs as in production, not as in tests, where it must start fast and stay small. */
+async function productionBroker() {
+  const before = process.env._JAVA_OPTIONS
+  process.env._JAVA_OPTIONS = '-XX:TieredStopAtLevel=4 -Xmx1g'
+  try {
+    return await startBroker({ properties: { 'log.retention.check.interval.ms': 300_000 } })
+  } finally {
+    if (before === undefined) delete process.env._JAVA_OPTIONS
+    else process.env._JAVA_OPTIONS = before
+  }
+}
+
+function versions(): string {
+  const pom = readFileSync(new URL('peers/pom.xml', import.meta.url), 'utf8')
+  const of = (name: string) => new RegExp(`<${name}.version>(.*?)<`).exec(pom)?.[1]
+  return `Kafka and Kafka Streams ${of('kafka')}, Flink ${of('flink')}`
+}
+
+function report(): void {
+  const figures = figuresOf({ drains, paced: pacedRuns })
+  say(`\n${tableText(figures)}\n`)
+  const runs = [...drains, ...pacedRuns]
+  const verified = runs.filter((run) => run.verdict.verified).length
+  say(
+    `${verified} of ${runs.length} outputs are as they must be; ${((Date.now() - startedAtMs) / 60_000).toFixed(1)} minutes`,
+  )
+  if (verified < runs.length) process.exitCode = 1
+  if (quick || peers.length === 0 || named.length > 0) return
+  writePage({
+    ...{ figures, parts: outputs, versions: versions(), command: ['npm run bench', ...words].join(' -- ') },
+    java: execFileSync('java', ['--version'], { encoding: 'utf8' }).split('\n')[0],
+    loads: drains.map((run) => run.load),
+    minutes: (Date.now() - startedAtMs) / 60_000,
+    runs: [runs.length, verified],
+  })
+}
+
+async function race(): Promise<void> {
+  buildPawl()
+  buildPeers()
+  const directory = mkdtempSync(join(tmpdir(), 'pawl-bench-'))
+  const broker = await productionBroker()
+  const topics = new Topics(broker.bootstrap)
+  try {
+    for (const job of jobs) await drainJob(topics, directory, job)
+    if (named.length === 0) await pace(topics, directory)
+    if (!has('no-parts') && named.length === 0) await measureParts(broker.bootstrap)
+    report()
+  } finally {
+    await topics.close()
+    await broker.remove()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const missing = missingTool()
+if (missing === null) await race()
+else {
+  say(`${missing}: Pawl runs alone, in a directory`)
+  buildPawl()
+  await (await import('./alone.ts')).alone(small, jobs)
+}
