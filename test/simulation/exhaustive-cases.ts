@@ -25,14 +25,15 @@ const epochs = (
   settings: { epoch: { spanMax, fuseSpanMax, convictAfter: 1_000_000 }, ...more },
 })
 
+const patient = { intervalMs: 0, minPauseMs: 0, timeoutMs: 600_000, tolerableFailures: 0 }
 const fused = 1000
 const unfused = 0
 
 /** Every form, the short ones first. */
 export const exhaustiveCases: readonly ExhaustiveCase[] = [
   { name: 'fused epochs, two lanes', sample: wordCount(5), options: epochs(3, fused) },
-  { name: 'two shards, stage by stage', sample: wordCount(4), options: epochs(2, unfused, { shards: 2 }) },
-  { name: 'windows with late output', sample: windows(12), options: epochs(6, fused) },
+  { name: 'two shards, stage by stage', sample: wordCount(3), options: epochs(2, unfused, { shards: 2 }) },
+  { name: 'windows with late output', sample: windows(10), options: epochs(5, fused) },
   { name: 'two sinks and dead letters', sample: deadLetters(8), options: epochs(5, fused) },
   {
     name: 'runs that hand over after each epoch',
@@ -47,7 +48,7 @@ export const exhaustiveCases: readonly ExhaustiveCase[] = [
   {
     name: 'slow calls, so that leases are renewed',
     sample: wordCount(3),
-    options: { ...epochs(2, fused, { leaseMs: 60_000 }), latencyMs: 5000 },
+    options: { ...epochs(2, fused, { leaseMs: 60_000, checkpoint: patient }), latencyMs: 5000 },
   },
   {
     name: 'offsets beyond 2^53',
