@@ -35,11 +35,13 @@ run() {
 }
 
 guard() {
-  local owner="${1:?owner}" data="${2:?data directory}" pid
+  local owner="${1:?owner}" data="${2:?data directory}" file
   while kill -0 "$owner" 2>/dev/null && [ -d "$data" ]; do sleep 0.5; done
-  # The emulator leads a group of its own; its function workers are in it.
-  pid="$(cat "$data/emulator.pid" 2>/dev/null || true)"
-  [ -n "$pid" ] && kill -KILL -- "-$pid" 2>/dev/null || true
+  # Below a shared directory too: whichever guard deletes it must not hide the emulator from the other. An emulator
+  # leads a group of its own, in which its function workers are.
+  for file in "$data/emulator.pid" "$data"/*/emulator.pid; do
+    [ -f "$file" ] && kill -KILL -- "-$(cat "$file")" 2>/dev/null || true
+  done
   for _ in 1 2 3; do rm -rf "$data" && break; sleep 0.5; done
 }
 
