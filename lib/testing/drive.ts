@@ -142,8 +142,8 @@ export async function isDone(world: World): Promise<boolean> {
     progress: { source: string; partition: number; end: string }[]
   }
   const ends = new Map(progress.map((at) => [`${at.source}/${at.partition}`, at.end]))
-  for (const [id, log] of world.logs) {
-    for (const { partition, end } of (await log.bounds()).partitions) {
+  for (const id of Object.keys(world.compiled.sources)) {
+    for (const { partition, end } of (await world.logs.get(id)!.bounds()).partitions) {
       if (ends.get(`${id}/${partition}`) !== end.toString()) return false
     }
   }

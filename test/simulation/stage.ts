@@ -119,7 +119,7 @@ export function stage(sample: Sample, options: StageOptions = {}): Stage {
     quiet: () => driver.untilQuiet(),
     done: () => isDone(world),
     head,
-    parked: async () => (await head()).parked?.code ?? null,
+    parked: async () => (await world.ledger.read(pipeline))?.parked?.code ?? null,
     async settle(rings = 30) {
       await driver.untilOver({ rings })
       return checkWorld(world)
