@@ -159,6 +159,10 @@ def keep_kafka_fields(mapping, properties):
     for field in KAFKA_FIELDS:
         if properties.get(field) is not None:
             lambda_svc._esms[mapping][field] = properties[field]
+    # Templates and the API of Lambda spell the servers differently.
+    servers = (properties.get("SelfManagedEventSource") or {}).get("Endpoints", {}).get("KafkaBootstrapServers")
+    if servers is not None:
+        lambda_svc._esms[mapping]["SelfManagedEventSource"] = {"Endpoints": {"KAFKA_BOOTSTRAP_SERVERS": servers}}
 
 
 INERT_TYPES = (
