@@ -60,11 +60,11 @@ function fromCaught(name: string, cause: unknown): Cause {
     const known = errorRegistry[code as ErrorCode]
     return { code, kind: known.kind, message, ...recordOf(details ?? {}) }
   }
-  return fromService(name, message)
+  return fromPlatform(name, message)
 }
 
 /** A function that died without an error of its own, and what AWS says when it could not call one. */
-function fromService(name: string, message: string): Cause {
+function fromPlatform(name: string, message: string): Cause {
   if (/Task timed out after/.test(message))
     return fault('EPOCH_TIMEOUT', 'EPOCH_TIMEOUT: a function took longer than it may')
   if (name.startsWith('Runtime.') || name === 'Lambda.Unknown') {

@@ -7,6 +7,7 @@ import type { ObjectRef } from './head.ts'
 import type { Counts, PartitionProgress, Snapshot, StagedPart } from './manifest.ts'
 import type { RangeText } from './offsets.ts'
 
+/** Version of results and gathered results that this code writes. */
 export const resultVersion = 1
 
 /** What one invocation of one task did. */
@@ -17,7 +18,11 @@ export interface TaskResult {
   readonly build: string
   /** Ranges that were read to their end. */
   readonly ranges: readonly RangeText[]
-  readonly eventTimes: readonly { readonly source: string; readonly partition: number; readonly maxTimestampMs: number }[]
+  readonly eventTimes: readonly {
+    readonly source: string
+    readonly partition: number
+    readonly maxTimestampMs: number
+  }[]
   readonly staged: readonly { readonly sink: string; readonly parts: readonly StagedPart[] }[]
   readonly snapshots: readonly Snapshot[]
   readonly segments: readonly (ObjectRef & { readonly stage: number; readonly shard: number })[]
@@ -27,6 +32,7 @@ export interface TaskResult {
   readonly watermark: Watermark | null
 }
 
+/** Where event time stands after an epoch, by partition and over all. */
 export interface Watermark {
   readonly watermarkMs: number | null
   readonly progress: readonly PartitionProgress[]

@@ -23,6 +23,7 @@ export interface RunKey {
   readonly events?: number
 }
 
+/** Input of plan: the run, and what it has watched. */
 export interface PlanInput {
   readonly run: RunKey
   /** Since when another holder's head has not changed, by this run's clock. */
@@ -37,6 +38,7 @@ export interface AttemptKey {
   readonly incarnation: string
 }
 
+/** One task of a stage, as the operate Map hands it out. */
 export interface TaskInput {
   readonly run: RunKey
   readonly key: AttemptKey
@@ -48,12 +50,14 @@ export interface TaskInput {
   readonly gathered: ObjectRef | null
 }
 
+/** What a task answers: where its result lies. */
 export interface TaskOutput {
   readonly stage: number
   readonly task: number
   readonly result: ObjectRef
 }
 
+/** One lane to promote, as the promote Map hands it out. */
 export interface LaneInput {
   readonly run: RunKey
   readonly generation: number
@@ -62,12 +66,33 @@ export interface LaneInput {
   readonly lane: number
 }
 
+/** What each step answers: what comes next, and what that needs. */
 export type StepOutput =
   | { readonly next: 'plan'; readonly run: RunKey }
-  | { readonly next: 'wait'; readonly run: RunKey; readonly waitMs: number; readonly waitSeconds: number; readonly watch: PlanInput['watch'] }
-  | { readonly next: 'operate'; readonly run: RunKey; readonly key: AttemptKey; readonly stage: number; readonly gathered: ObjectRef | null; readonly tasks: readonly TaskInput[] }
+  | {
+      readonly next: 'wait'
+      readonly run: RunKey
+      readonly waitMs: number
+      readonly waitSeconds: number
+      readonly watch: PlanInput['watch']
+    }
+  | {
+      readonly next: 'operate'
+      readonly run: RunKey
+      readonly key: AttemptKey
+      readonly stage: number
+      readonly gathered: ObjectRef | null
+      readonly tasks: readonly TaskInput[]
+    }
   | { readonly next: 'commit'; readonly run: RunKey; readonly key: AttemptKey; readonly manifest: ObjectRef }
-  | { readonly next: 'promote'; readonly run: RunKey; readonly epoch: number; readonly hash: string; readonly generation: number; readonly lanes: readonly LaneInput[] }
+  | {
+      readonly next: 'promote'
+      readonly run: RunKey
+      readonly epoch: number
+      readonly hash: string
+      readonly generation: number
+      readonly lanes: readonly LaneInput[]
+    }
   | { readonly next: 'leave'; readonly run: RunKey; readonly reason: string; readonly code: string | null }
 
 /** Output of the operate Map: the state input with the results added. */
@@ -79,6 +104,7 @@ export interface PrecommitInput {
   readonly results: readonly TaskOutput[]
 }
 
+/** Input of commit: the attempt and its sealed manifest. */
 export interface CommitInput {
   readonly run: RunKey
   readonly key: AttemptKey
@@ -91,6 +117,7 @@ export interface CaughtError {
   readonly Cause?: unknown
 }
 
+/** Input of finalize: the promoted epoch, or the error that stopped its promotion. */
 export interface FinalizeInput {
   readonly run: RunKey
   readonly epoch: number
@@ -100,6 +127,7 @@ export interface FinalizeInput {
   readonly error?: CaughtError
 }
 
+/** Input of abort: the attempt, if it is known, and what went wrong. */
 export interface AbortInput {
   readonly run: RunKey
   readonly key?: AttemptKey

@@ -9,7 +9,7 @@ import { threadInvoker } from '../adapters/threads/invoker.ts'
 import type { Invoker } from '../ports/system.ts'
 
 /** What a thread needs to open the same place; cloned into it. */
-export interface WorkerData {
+export interface ThreadSetup {
   readonly directory: string
   readonly stage: string
   /** Path of the pipeline file. */
@@ -20,11 +20,11 @@ export interface WorkerData {
 }
 
 /** One thread a shard, up to the number of cores. */
-export function pipelineThreads(workerData: WorkerData, shards: number): Invoker {
+export function pipelineThreads(setup: ThreadSetup, shards: number): Invoker {
   const body = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
   return threadInvoker({
     threads: Math.max(1, Math.min(shards, availableParallelism())),
     module: new URL(body, import.meta.url),
-    workerData,
+    setup,
   })
 }

@@ -12,9 +12,9 @@ import { isPawlError } from '../model/errors.ts'
 import { StateCache } from '../state/cache.ts'
 import { openPlace } from './embedded.ts'
 import { loadPipeline } from './load.ts'
-import type { WorkerData } from './threads.ts'
+import type { ThreadSetup } from './threads.ts'
 
-const { directory, stage, file, exportName, kafka: kafkaOptions } = workerData as WorkerData
+const { directory, stage, file, exportName, kafka: kafkaOptions } = workerData as ThreadSetup
 
 async function openJob(): Promise<Job> {
   const compiled = await loadPipeline(file, exportName)

@@ -15,7 +15,8 @@ export interface ThreadOptions {
   readonly threads: number
   /** Module that answers calls; see `lib/places/worker.ts`. */
   readonly module: URL
-  readonly workerData: unknown
+  /** Cloned into each thread. */
+  readonly setup: unknown
 }
 
 /** A call to a thread. */
@@ -68,8 +69,8 @@ export function threadInvoker(options: ThreadOptions): Invoker {
   }
 }
 
-function startThread({ module, workerData }: ThreadOptions, gone: () => void): Thread {
-  const worker = new Worker(module, { workerData })
+function startThread({ module, setup }: ThreadOptions, gone: () => void): Thread {
+  const worker = new Worker(module, { workerData: setup })
   const pending: Thread['pending'] = new Map()
   let cause: unknown
   worker.on('error', (error) => {
