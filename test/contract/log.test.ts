@@ -4,13 +4,12 @@ import { join } from 'node:path'
 import { describe, test } from 'vitest'
 import { fileStore } from '../../lib/adapters/file/store.ts'
 import { memoryLog } from '../../lib/adapters/memory/log.ts'
-import { seededRandom } from '../../lib/adapters/memory/random.ts'
 import { memoryStore } from '../../lib/adapters/memory/store.ts'
-import { createSegmentLog, openSegmentLog } from '../../lib/adapters/segments/log.ts'
-import type { Store } from '../../lib/ports/store.ts'
+import { createSegmentLog } from '../../lib/adapters/segments/log.ts'
 import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
 import { logContract } from '../../lib/testing/contracts/log.ts'
 import type { LogControls, LogSubject } from '../../lib/testing/contracts/log-subject.ts'
+import { segmentRandom as random, segmentDifferences, segmentSubject } from '../support/segment-log.ts'
 
 const beyondDoubles = 9_007_199_254_740_993n
 
@@ -31,41 +30,6 @@ const memory = (name: string, baseOffset: bigint): Implementation<LogSubject> =>
     return { open: async () => ({ log, controls }) }
   },
 })
-
-const random = seededRandom(1)
-
-async function dropAll(store: Store, prefix: string): Promise<void> {
-  const names: string[] = []
-  for await (const { name } of store.list(prefix)) names.push(name)
-  await store.delete(names)
-}
-
-async function segmentSubject(store: Store, baseOffset: bigint): Promise<LogSubject> {
-  const options = { topic: 'lines', partitions: 3, random, baseOffset }
-  const log = await openSegmentLog(store, 'lines', random)
-  const controls: LogControls = {
-    async loseBefore(partition, offset) {
-      const lost: string[] = []
-      for await (const { name } of store.list(`logs/lines/${partition}/`)) {
-        if (BigInt(name.slice(name.lastIndexOf('/') + 1)) < offset) lost.push(name)
-      }
-      await store.delete(lost)
-    },
-    async recreate() {
-      await dropAll(store, 'logs/lines/')
-      await createSegmentLog(store, options)
-    },
-    remove: () => dropAll(store, 'logs/lines/'),
-    grow: (partitions) => log.grow(partitions),
-  }
-  return { log, controls }
-}
-
-const segmentDifferences = {
-  'case 29: ends a range that holds no record': 'its offsets are dense',
-  'case 30: ends a range whose end lies in a hole': 'its offsets are dense',
-  'case 31: goes on behind a hole': 'its offsets are dense',
-}
 
 const segmentsInMemory = (name: string, baseOffset: bigint): Implementation<LogSubject> => ({
   name,
