@@ -7,6 +7,7 @@
 export { type FilesOptions, files } from './adapters/file/files.ts'
 export type { ErrorCode, ErrorKind } from './model/errors.ts'
 export { isPawlError, PawlError } from './model/errors.ts'
+export { type FieldTypes, type FieldValues, jsonFields } from './model/json-fields.ts'
 export type { RejectedRecord } from './model/manifest.ts'
 export type { Header } from './model/records.ts'
 export { bytes, json, nullable, type Serde, text } from './model/serde.ts'
