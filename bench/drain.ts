@@ -18,6 +18,8 @@ export interface DrainOptions {
   readonly records: number
   readonly intervalMs: number
   readonly parallelism: number
+  /** Pawl: bids by plain `json()` in place of `jsonFields`. */
+  readonly plainJson?: boolean
 }
 
 /** Its figures. */
@@ -49,6 +51,7 @@ export async function drain(topics: Topics, options: DrainOptions, directory: st
     bootstrap: topics.bootstrap,
     directory: `${directory}/${id}`,
     untilCaughtUp: true,
+    plainJson: options.plainJson ?? false,
   }
   const before = load()
   const running = startJob(jobCommand(spec))

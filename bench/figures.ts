@@ -38,7 +38,7 @@ interface FigureSpec {
 
 /** All figures that can be made of what was measured. */
 export function figuresOf({ drains, paced }: Measured): Figure[] {
-  return [...drainFigures(drains), ...processFigures(drains), ...pacedFigures(paced)].map(figureOf)
+  return [...drainFigures(drains), ...costFigures(drains), ...pacedFigures(paced)].map(figureOf)
 }
 
 function figureOf({ figure, unit, value, more, goal, reached }: FigureSpec): Figure {
@@ -52,38 +52,47 @@ function figureOf({ figure, unit, value, more, goal, reached }: FigureSpec): Fig
 const atLeast = (times: number) => (_: number, ratio: number | null) => (ratio === null ? null : ratio >= times)
 
 function drainFigures(drains: readonly DrainResult[]): FigureSpec[] {
-  const sizes = (job: JobName) => [...new Set(drains.filter((run) => run.job === job).map(({ records }) => records))]
-  return (Object.keys(jobTopics) as JobName[]).flatMap((job) =>
-    sizes(job).flatMap((records) => {
-      const runs = drains.filter((run) => run.job === job && run.records === records)
-      const large = records > 1_000_000
-      const settings = [...new Map(runs.map((run) => [`${run.intervalMs}/${run.parallelism}`, run])).values()]
-      return settings.flatMap(({ intervalMs, parallelism }): FigureSpec[] => {
-        const value = (of: (run: DrainResult) => number) => (system: SystemName) => {
-          const run = runs.find(
-            (one) => one.system === system && one.intervalMs === intervalMs && one.parallelism === parallelism,
-          )
-          return run ? of(run) : null
-        }
-        const name = `${job}, ${millions(records)}, ${intervalMs / 1000} s, parallelism ${parallelism}`
-        const times = large ? 2 : 4
-        const cpu: FigureSpec = {
-          ...{ figure: name, unit: 'records per CPU-second', more: true, goal: `≥ ${times}×` },
-          ...{ value: value((run) => run.perCpuS), reached: atLeast(times) },
-        }
-        const wall: FigureSpec = {
-          ...{ figure: name, unit: 'records per second', more: true, goal: '≥ 1.5×' },
-          ...{ value: value((run) => run.perS), reached: atLeast(1.5) },
-        }
-        return parallelism === 2 ? [cpu, wall] : [cpu]
-      })
-    }),
-  )
+  const keys = [...new Set(drains.map(({ job, records }) => `${job}/${records}`))]
+  return keys.flatMap((key) => {
+    const runs = drains.filter(({ job, records }) => `${job}/${records}` === key)
+    const settings = [...new Map(runs.map((run) => [`${run.intervalMs}/${run.parallelism}`, run])).values()]
+    return settings.flatMap((setting) => settingFigures(runs, setting))
+  })
 }
 
-function processFigures(drains: readonly DrainResult[]): FigureSpec[] {
+/** One job and size at one setting of the peers. At parallelism 2, Pawl stands there with two threads and with one. */
+function settingFigures(runs: readonly DrainResult[], { job, records, intervalMs, parallelism }: DrainResult) {
+  const at = (system: SystemName, threads: number, plainJson: boolean) =>
+    runs.find((run) => {
+      const same = run.system === system && run.intervalMs === intervalMs && run.parallelism === threads
+      return same && (run.plainJson ?? false) === plainJson
+    })
+  const value =
+    (of: (run: DrainResult) => number, threads: number, plainJson = false) =>
+    (system: SystemName) => {
+      const run = system === 'pawl' ? at(system, threads, plainJson) : at(system, parallelism, false)
+      return run ? of(run) : null
+    }
+  const name = `${job}, ${millions(records)}, ${intervalMs / 1000} s, parallelism ${parallelism}`
+  const times = records > 1_000_000 ? 2 : 4
+  const cpu = (figure: string, threads: number, plainJson = false): FigureSpec => ({
+    ...{ figure, unit: 'records per CPU-second', more: true, goal: `≥ ${times}×`, reached: atLeast(times) },
+    value: value((run) => run.perCpuS, threads, plainJson),
+  })
+  const wall = (figure: string, threads: number): FigureSpec => ({
+    ...{ figure, unit: 'records per second', more: true, goal: '≥ 1.5×', reached: atLeast(1.5) },
+    value: value((run) => run.perS, threads),
+  })
+  const figures = [cpu(name, parallelism)]
+  if (at('pawl', parallelism, true)) figures.push(cpu(`${name}, Pawl with plain json()`, parallelism, true))
+  if (parallelism === 1) return figures
+  const single = `${name}, Pawl on one thread`
+  return [...figures, cpu(single, 1), wall(name, parallelism), wall(single, 1)]
+}
+
+function costFigures(drains: readonly DrainResult[]): FigureSpec[] {
   const own = (system: SystemName, wanted: (run: DrainResult) => boolean) =>
-    drains.filter((run) => run.system === system && wanted(run))
+    drains.filter((run) => run.system === system && !run.plainJson && wanted(run))
   const worst = (of: (run: DrainResult) => number, wanted: (run: DrainResult) => boolean) => (system: SystemName) => {
     const runs = own(system, wanted)
     return runs.length === 0 ? null : Math.max(...runs.map(of))

@@ -55,7 +55,7 @@ function say(text: string): void {
 async function drainOne(topics: Topics, directory: string, options: DrainOptions): Promise<void> {
   const result = await drain(topics, options, directory)
   drains.push(result)
-  const { system, job, records, intervalMs, parallelism, verdict } = result
+  const { system, job, records, intervalMs, parallelism, plainJson, verdict } = result
   const figures = `${Math.round(result.perCpuS)}/CPU-s, ${Math.round(result.perS)}/s, first after ${result.firstS.toFixed(2)} s, ${result.peakMb} MB`
   say(
     `${system} ${job} ${records} ${intervalMs} ms ×${parallelism}: ${figures}, load ${result.load}, ${JSON.stringify(verdict)}`,
@@ -77,6 +77,15 @@ async function drainJob(topics: Topics, directory: string, job: JobName): Promis
     const rivals = at === 0 || has('all') ? peers : better(job, small)
     for (const system of [...rivals, 'pawl' as const])
       await drainOne(topics, directory, { system, job, records: small, intervalMs, parallelism })
+    if (at === 0 && jobTopics[job] === 'bids')
+      await drainOne(topics, directory, {
+        system: 'pawl',
+        job,
+        records: small,
+        intervalMs,
+        parallelism,
+        plainJson: true,
+      })
   }
   if (quick) return
   const rivals = has('all') ? peers : better(job, small)

@@ -1,11 +1,11 @@
 /**
  * The jobs of the race as pipelines, run by `pawl run bench/pipelines.ts --export NAME`.
  *
- * Topics, interval and shards come from the environment. Beside its work the process tells the benchmark, on standard
+ * Topics, interval, shards and decoder (`fields` or `json`) come from the environment. Beside its work the process tells the benchmark, on standard
  * output, when it saw its first record and what it had used when it ended.
  */
 import { isMainThread } from 'node:worker_threads'
-import { json, pipeline, text, topic, tumbling } from 'pawl'
+import { json, jsonFields, pipeline, text, topic, tumbling } from 'pawl'
 
 /** A bid as the generator writes it. */
 interface Bid {
@@ -24,7 +24,13 @@ const {
   BENCH_SHARDS = '1',
 } = process.env
 const options = { checkpoint: { intervalMs: Number(BENCH_INTERVAL) }, shards: Number(BENCH_SHARDS) }
-const bids = topic(BENCH_IN, { key: text(), value: json<Bid>() })
+const plain = BENCH_DECODER === 'json' ? json<Bid>() : null
+const allFields = { auction: 'number', bidder: 'number', price: 'number', channel: 'string', ts: 'number' } as const
+const bids = topic(BENCH_IN, { key: text(), value: plain ?? jsonFields(allFields) })
+const prices = topic(BENCH_IN, {
+  key: text(),
+  value: plain ?? jsonFields({ auction: 'number', price: 'number', ts: 'number' }),
+})
 const rows = topic(BENCH_OUT, { key: text(), value: json<unknown>() })
 
 let started = false
@@ -52,7 +58,7 @@ export const passthrough = pipeline(BENCH_ID, options)
 
 /** Number and sum of bids by auction in windows of ten seconds of event time. */
 export const count = pipeline(BENCH_ID, options)
-  .from(bids, { timestamp: (bid) => bid.ts })
+  .from(prices, { timestamp: (bid) => bid.ts })
   .keyBy((bid) => bid.auction)
   .window(tumbling({ sizeMs: 10_000 }))
   .aggregate('totals', {

@@ -34,6 +34,8 @@ export interface JobSpec {
   readonly directory: string
   /** Pawl: until everything is visible. */
   readonly untilCaughtUp: boolean
+  /** Pawl: bids by plain `json()` in place of `jsonFields`. */
+  readonly plainJson?: boolean
   /** Flink: where to start from. */
   readonly checkpoint?: string
 }
@@ -94,5 +96,6 @@ function pawlEnvironment(spec: JobSpec): Record<string, string> {
     BENCH_ID: spec.id,
     BENCH_INTERVAL: String(spec.intervalMs),
     BENCH_SHARDS: String(spec.parallelism),
+    BENCH_DECODER: spec.plainJson ? 'json' : 'fields',
   }
 }
