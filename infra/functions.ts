@@ -95,7 +95,6 @@ export const wildcards: Readonly<Record<string, string>> = {
   SeeRuns: 'Executions of this state machine alone; their names are made as they start.',
   Network: 'EC2 knows no narrower resource for the network interfaces of functions in a VPC.',
   MappingNetwork: 'EC2 knows no narrower resource for what a mapping looks up.',
-  Logs: 'Streams of this log group alone; their names are made by Lambda.',
 }
 
 /** As cdk-nag shows a resource: with references in angle brackets. */

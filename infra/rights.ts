@@ -92,7 +92,7 @@ function ledgerRights(name: FunctionName, { tableArn, description }: Subject): R
 }
 
 function storeRights(name: FunctionName, { bucketArn, description }: Subject): Right[] {
-  const objects = `${bucketArn}/pipelines/${description.topology.pipeline}/*`
+  const objects = `${bucketArn}/pipelines/${description.topology.pipeline}/*/attempts/*`
   const { store } = duties[name]
   const right = (sid: string, actions: readonly string[]): Right => ({ sid, actions, resources: [objects] })
   return [

@@ -64,14 +64,15 @@ function topicsOf({ sources }: Description): string[] {
 function newMapping(scope: Construct, topic: string, props: TriggerProps): CfnEventSourceMapping {
   const { pipeline, description, functions } = props
   const { source, stageName, batchWindow = Duration.seconds(1) } = pipeline
-  const consumerGroupId = `${doorbellGroup(stageName, description.topology.pipeline)}`
+  const consumerGroupId = doorbellGroup(stageName, description.topology.pipeline)
+  const access = accessOf(source)
   return new lambda.CfnEventSourceMapping(scope, `Mapping-${topic}`, {
     functionName: functions.trigger.functionArn,
     topics: [topic],
     startingPosition: 'LATEST',
     batchSize: 10_000,
     maximumBatchingWindowInSeconds: batchWindow.toSeconds(),
-    sourceAccessConfigurations: accessOf(source),
+    ...(access.length === 0 ? {} : { sourceAccessConfigurations: access }),
     ...(source.clusterArn === undefined
       ? {
           selfManagedEventSource: {

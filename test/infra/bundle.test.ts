@@ -1,0 +1,104 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { bundleFunctions, operateBytesMax } from '../../infra/bundle.ts'
+import { functionNames } from '../../infra/function-names.ts'
+import { describePipeline } from '../../infra/topology.ts'
+import { entry } from './deployment.ts'
+
+const bundles = bundleFunctions(entry)
+// Inside the repository, so that `pawl` is found.
+const place = mkdtempSync(join(import.meta.dirname, 'bundle-'))
+afterAll(() => rmSync(place, { recursive: true }))
+
+function written(name: string, text: string): string {
+  const file = join(place, name)
+  writeFileSync(file, text)
+  return file
+}
+
+const textOf = (name: (typeof functionNames)[number]) => {
+  const { directory } = bundles[name]
+  return readdirSync(directory)
+    .map((file) => readFileSync(join(directory, file), 'utf8'))
+    .join('\n')
+}
+
+describe('bundles', () => {
+  test('operate stays within its budget, most of which loads late', () => {
+    const { bytes, startBytes } = bundles.operate
+    console.log(`operate: ${bytes} of ${operateBytesMax} bytes, ${startBytes} of them at its start`)
+    expect(bytes).toBeLessThanOrEqual(operateBytesMax)
+    expect(startBytes).toBeLessThan(300_000)
+  })
+
+  test('each function has its entry and no other', () => {
+    for (const name of functionNames) {
+      const entries = readdirSync(bundles[name].directory).filter((file) =>
+        functionNames.some((one) => file === `${one}.mjs`),
+      )
+      expect(entries).toEqual([`${name}.mjs`])
+    }
+  })
+
+  test('only what starts runs has the client of Step Functions', () => {
+    const having = functionNames.filter((name) => textOf(name).includes('StartExecution'))
+    expect(having).toEqual(['trigger', 'plan'])
+  })
+
+  test('the pipeline has one text in all functions, on which its build depends', () => {
+    const chunkOf = (name: (typeof functionNames)[number]) =>
+      readdirSync(bundles[name].directory).filter((file) =>
+        readFileSync(join(bundles[name].directory, file), 'utf8').includes('word-counts'),
+      )
+    const chunks = functionNames.map(chunkOf)
+    expect(new Set(chunks.map(String)).size).toBe(1)
+    expect(chunks[0].length).toBe(1)
+  })
+
+  test('what does not bundle is told with file and line', () => {
+    const file = written('broken.ts', "import { nothing } from './absent.ts'\nexport default nothing\n")
+    expect(() => bundleFunctions(file)).toThrow(
+      expect.objectContaining({ code: 'DEPLOYMENT_INVALID', message: expect.stringMatching(/broken\.ts:1 .*absent/) }),
+    )
+  })
+})
+
+describe('reading a pipeline file', () => {
+  test('tells topics, sinks and settings without opening anything', () => {
+    const { topology, sources, sinks, settings } = describePipeline(entry)
+    expect(topology.pipeline).toBe('word-count')
+    expect(sources).toEqual([{ id: 'lines', topic: 'lines', group: null, ownCluster: false }])
+    expect(sinks).toEqual([{ id: 'word-counts', type: 'topic', topics: ['word-counts'], ownCluster: false }])
+    expect(settings.checkpoint.intervalMs).toBe(200)
+  })
+
+  test('a file may wait at its top level and print what it likes', () => {
+    const file = written(
+      'waits.ts',
+      `import { pipeline, text, topic } from 'pawl'
+await Promise.resolve()
+console.log('loading')
+export default pipeline('waits').from(topic('a', { value: text() })).to('b', topic('b', { value: text() }))
+`,
+    )
+    expect(describePipeline(file).topology.pipeline).toBe('waits')
+  })
+
+  test.each([
+    ['absent.ts', null, 'PIPELINE_FILE_INVALID', /no such file/],
+    ['throws.ts', "throw new Error('not today')", 'PIPELINE_FILE_INVALID', /not today/],
+    ['empty.ts', 'export const a = 1', 'PIPELINE_FILE_INVALID', /undefined/],
+    [
+      'unfinished.ts',
+      "import { pipeline } from 'pawl'\nexport default pipeline('Bad Id')",
+      'PIPELINE_INVALID',
+      /there is no source/,
+    ],
+  ])('%s is refused with a code', (name, text, code, message) => {
+    const file = text === null ? join(place, name) : written(name, text)
+    expect(() => describePipeline(file)).toThrow(
+      expect.objectContaining({ code, message: expect.stringMatching(message) }),
+    )
+  })
+})
