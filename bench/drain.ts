@@ -80,7 +80,7 @@ async function pawlUsed(running: RunningJob): Promise<Used> {
   const exit = await running.event('exit', timeoutMs)
   const first = await running.event('first', 0)
   await running.ended
-  if (exit === null || first === null) throw new Error('pawl ended without a word')
+  if (exit === null || first === null) throw new Error(`pawl ended without a word: ${running.lastWords()}`)
   const since = (atMs: string) => (Number(atMs) - running.startedAtMs) / 1000
   return {
     cpuS: Number(exit.cpu) / 1e6,

@@ -5,7 +5,7 @@
  */
 import type { DrainResult } from './drain.ts'
 import type { PacedResult } from './paced.ts'
-import { type JobName, jobTopics, type SystemName } from './systems.ts'
+import type { SystemName } from './systems.ts'
 
 /** A line of the table. */
 export interface Figure {

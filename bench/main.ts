@@ -58,7 +58,7 @@ async function drainOne(topics: Topics, directory: string, options: DrainOptions
   const { system, job, records, intervalMs, parallelism, plainJson, verdict } = result
   const figures = `${Math.round(result.perCpuS)}/CPU-s, ${Math.round(result.perS)}/s, first after ${result.firstS.toFixed(2)} s, ${result.peakMb} MB`
   say(
-    `${system} ${job} ${records} ${intervalMs} ms ×${parallelism}: ${figures}, load ${result.load}, ${JSON.stringify(verdict)}`,
+    `${system}${plainJson ? ' with json()' : ''} ${job} ${records} ${intervalMs} ms ×${parallelism}: ${figures}, load ${result.load}, ${JSON.stringify(verdict)}`,
   )
 }
 

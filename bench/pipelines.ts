@@ -16,15 +16,10 @@ interface Bid {
   ts: number
 }
 
-const {
-  BENCH_IN = 'in',
-  BENCH_OUT = 'out',
-  BENCH_ID = 'bench',
-  BENCH_INTERVAL = '1000',
-  BENCH_SHARDS = '1',
-} = process.env
+const { env } = process
+const { BENCH_IN = 'in', BENCH_OUT = 'out', BENCH_ID = 'bench', BENCH_INTERVAL = '1000', BENCH_SHARDS = '1' } = env
 const options = { checkpoint: { intervalMs: Number(BENCH_INTERVAL) }, shards: Number(BENCH_SHARDS) }
-const plain = BENCH_DECODER === 'json' ? json<Bid>() : null
+const plain = env.BENCH_DECODER === 'json' ? json<Bid>() : null
 const allFields = { auction: 'number', bidder: 'number', price: 'number', channel: 'string', ts: 'number' } as const
 const bids = topic(BENCH_IN, { key: text(), value: plain ?? jsonFields(allFields) })
 const prices = topic(BENCH_IN, {

@@ -34,6 +34,8 @@ export interface RunningJob {
   /** Ends it; resolves when it is gone. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
   readonly ended: Promise<void>
+  /** The end of its error output. */
+  lastWords(): string
 }
 
 /** Starts a job. */
@@ -52,6 +54,7 @@ export function startJob({ command, args, env, log }: JobCommand): RunningJob {
     cpuSeconds: () => cpuSecondsOf(pid),
     peakMb: () => peakMbOf(pid),
     ended,
+    lastWords: () => readFileSync(log, 'utf8').slice(-2000),
     async end(signal) {
       child.kill(signal)
       const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
