@@ -31,9 +31,6 @@ export interface Server {
   readonly directory: string
   /** As a power cut would: SIGKILL. */
   kill(): Promise<void>
-  /** Freezes it: it holds its connections and answers nothing. */
-  pause(): void
-  resume(): void
   /** Starts again with the same data and port. */
   restart(): Promise<void>
   /** Kills it and deletes its data. */
@@ -78,8 +75,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     port,
     directory,
     kill,
-    pause: () => child.kill('SIGSTOP'),
-    resume: () => child.kill('SIGCONT'),
     async restart() {
       await kill()
       child = await launch(options, identity, directory, port)

@@ -10,7 +10,7 @@ import type { LaneKey, TableSession } from '../shared/table-sink.ts'
 import type { MySqlAnswer, MySqlConnection } from './driver.ts'
 import { isServerError, translated } from './errors.ts'
 import { markerTableSql } from './markers.ts'
-import { checkTable } from './table.ts'
+import { checkTable, type Send } from './table.ts'
 import { quotedTable } from './text.ts'
 import { writeBlock } from './write.ts'
 
@@ -27,11 +27,15 @@ const noSuchTable = 1146
 const lanePlace = 'stage = ? AND pipeline = ? AND sink = ? AND lane = ?'
 
 /** Settings of a new connection. */
-export async function prepareConnection(connection: MySqlConnection, lockTimeoutMs: number): Promise<void> {
+export async function prepareConnection(
+  connection: MySqlConnection,
+  { lockTimeoutMs, connectTimeoutMs }: { readonly lockTimeoutMs: number; readonly connectTimeoutMs: number },
+): Promise<void> {
   const seconds = Math.max(1, Math.ceil(lockTimeoutMs / 1000))
   await connection.query({
     sql: `SET SESSION sql_mode = '${sqlMode}', time_zone = '+00:00', autocommit = 1,
       innodb_lock_wait_timeout = ${seconds}, lock_wait_timeout = ${seconds}`,
+    timeout: connectTimeoutMs,
   })
 }
 
@@ -46,9 +50,16 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
   }
   connection.connection.on('error', died)
   connection.connection.on('end', died)
+  // The vendor leaves what waits for an answer waiting when a connection is destroyed.
+  let abandon: (reason: Error) => void = () => undefined
+  const send: Send = (sql, values) =>
+    new Promise((resolve, reject) => {
+      abandon = reject
+      connection.query({ sql, values, timeout }).then(([answer]) => resolve(answer), reject)
+    })
   const query = async (sql: string, values?: readonly unknown[]): Promise<MySqlAnswer> => {
     try {
-      return (await connection.query({ sql, values, timeout }))[0]
+      return await send(sql, values)
     } catch (error) {
       throw translated(error, sink)
     }
@@ -56,7 +67,7 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
   const markerOf = async (lane: LaneKey, suffix: string): Promise<Marker | null> => {
     const sql = `SELECT incarnation, CAST(epoch AS CHAR) AS epoch, hash FROM ${markers} WHERE ${lanePlace}${suffix}`
     try {
-      const [[row]] = await connection.query({ sql, values: keyValues(lane), timeout })
+      const [row] = await send(sql, keyValues(lane))
       if (row === undefined) return null
       return { incarnation: String(row.incarnation), epoch: Number(row.epoch), hash: String(row.hash) }
     } catch (error) {
@@ -91,7 +102,7 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
     async write(form, block) {
       const id = JSON.stringify(form)
       try {
-        if (!checked.has(id)) await checkTable(connection, form)
+        if (!checked.has(id)) await checkTable(send, form)
       } catch (error) {
         throw translated(error, sink)
       }
@@ -118,7 +129,7 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
         await query('ROLLBACK TO SAVEPOINT pawl')
       }
     },
-    commit: () => commit(connection, sink, timeout),
+    commit: () => commit(send, sink),
     async rollback() {
       await query('ROLLBACK')
     },
@@ -126,6 +137,7 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
     destroy() {
       alive = false
       connection.destroy()
+      abandon(new Error('the connection was cut'))
     },
   }
 }
@@ -134,9 +146,9 @@ function keyValues({ stage, pipeline, sink, lane }: LaneKey): readonly unknown[]
   return [stage, pipeline, sink, lane]
 }
 
-async function commit(connection: MySqlConnection, sink: string, timeout: number): Promise<void> {
+async function commit(send: Send, sink: string): Promise<void> {
   try {
-    await connection.query({ sql: 'COMMIT', timeout })
+    await send('COMMIT')
   } catch (error) {
     // A deadlock rolled back for certain; a shutdown or silence may have come after the commit.
     if (isServerError(error) && error.errno === 1213) throw translated(error, sink)
@@ -146,10 +158,7 @@ async function commit(connection: MySqlConnection, sink: string, timeout: number
 }
 
 /** Asks first, since making needs rights even where the table is there. */
-async function markerTableExists(
-  query: (sql: string, values: readonly unknown[]) => Promise<MySqlAnswer>,
-  table: string,
-) {
+async function markerTableExists(query: Send, table: string) {
   const parts = table.split('.')
   const schema = parts.length > 1 ? '?' : 'DATABASE()'
   const found = await query(

@@ -45,7 +45,7 @@ export function mysql<V, K = string>(options: MySqlOptions<K, V>): CustomSinkSpe
         try {
           const client = await createConnection(connectionConfig(address, connectTimeoutMs))
           const opened = mySqlSession(client, { sink, markerTable, lockTimeoutMs, statementTimeoutMs })
-          await prepareConnection(client, lockTimeoutMs)
+          await prepareConnection(client, { lockTimeoutMs, connectTimeoutMs })
           return opened
         } catch (error) {
           throw translated(error, sink)
@@ -59,7 +59,7 @@ export function mysql<V, K = string>(options: MySqlOptions<K, V>): CustomSinkSpe
         cell: cellText,
         blocks,
         limits: form.mode === 'sql' ? sqlLimits : limits,
-        sessions: sessionPool({ open, idleMax: lanes, timeoutMs }),
+        sessions: sessionPool({ sink, open, idleMax: lanes, timeoutMs }),
         store,
       })
     },

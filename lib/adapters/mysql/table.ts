@@ -6,30 +6,28 @@
  */
 import { PawlError } from '../../model/errors.ts'
 import type { TableForm } from '../shared/table-rows.ts'
-import type { MySqlConnection } from './driver.ts'
+import type { MySqlAnswer } from './driver.ts'
 
 const engines = new Set(['innodb', 'rocksdb', 'ndbcluster', 'xtradb'])
 
+/** Sends one statement; errors are as they come. */
+export type Send = (sql: string, values?: readonly unknown[]) => Promise<MySqlAnswer>
+
 /** Throws `SINK_SCHEMA_INVALID` when the table is missing or does not fit its mode. */
-export async function checkTable(connection: MySqlConnection, form: TableForm): Promise<void> {
+export async function checkTable(send: Send, form: TableForm): Promise<void> {
   if (form.mode === 'sql') return
   const parts = form.table.split('.')
   const where = `TABLE_SCHEMA = ${parts.length > 1 ? '?' : 'DATABASE()'} AND TABLE_NAME = ?`
   const refuse = (reason: string): never => {
     throw new PawlError('SINK_SCHEMA_INVALID', reason, { reason })
   }
-  const tables = await select(
-    connection,
-    `SELECT ENGINE AS engine FROM information_schema.TABLES WHERE ${where}`,
-    parts,
-  )
+  const tables = await send(`SELECT ENGINE AS engine FROM information_schema.TABLES WHERE ${where}`, parts)
   if (tables.length === 0) refuse(`there is no table ${form.table}`)
   const engine = tables[0]?.engine
   if (typeof engine === 'string' && !engines.has(engine.toLowerCase()))
     refuse(`the engine ${engine} of table ${form.table} has no transactions`)
   if (form.mode === 'insert') return
-  const indexes = await select(
-    connection,
+  const indexes = await send(
     `SELECT INDEX_NAME AS name, COLUMN_NAME AS col FROM information_schema.STATISTICS WHERE ${where} AND NON_UNIQUE = 0`,
     parts,
   )
@@ -41,9 +39,4 @@ export async function checkTable(connection: MySqlConnection, form: TableForm): 
   if (byName.size === 0 || ![...byName].some(isKey)) refuse(`table ${form.table} has no unique index on (${wanted})`)
   if (other !== undefined)
     refuse(`unique index ${other[0]} of table ${form.table} would let a row overwrite that of another key`)
-}
-
-async function select(connection: MySqlConnection, sql: string, values: readonly unknown[]) {
-  const [rows] = await connection.query({ sql, values })
-  return rows
 }

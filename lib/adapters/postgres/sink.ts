@@ -57,7 +57,7 @@ export function postgres<V, K = string>(options: PostgresOptions<K, V>): CustomS
         cell: cellText,
         blocks,
         limits: form.mode === 'sql' ? sqlLimits : limits,
-        sessions: sessionPool({ open, idleMax: lanes, timeoutMs }),
+        sessions: sessionPool({ sink, open, idleMax: lanes, timeoutMs }),
         store,
       })
     },

@@ -87,7 +87,7 @@ export function redis<V, K = string>(options: RedisOptions<K, V>): CustomSinkSpe
         const client = await newClient(await redisAddress(options.connection, sink), { cluster, connectTimeoutMs })
         return redisSession(client, { sink, manyKeys: type === 'string' ? key : null })
       }
-      return redisSink(sink, context, form, maker, sessionPool({ open, idleMax: lanes, timeoutMs }))
+      return redisSink(sink, context, form, maker, sessionPool({ sink, open, idleMax: lanes, timeoutMs }))
     },
   } satisfies CustomSinkSpec<K, V>)
 }

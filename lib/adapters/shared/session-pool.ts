@@ -8,7 +8,7 @@
  * nothing at all.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isPawlError } from '../../model/errors.ts'
+import { isPawlError, PawlError } from '../../model/errors.ts'
 
 /** What the pool needs of a connection. */
 export interface PooledSession {
@@ -22,10 +22,11 @@ export interface PooledSession {
 
 /** How a pool opens, and how patient it is. */
 export interface SessionPoolOptions<S> {
+  readonly sink: string
   open(): Promise<S>
   /** Sessions that are kept when idle. */
   readonly idleMax: number
-  /** After which the watchdog destroys the session. */
+  /** After which an opening is given up, and a session at work is destroyed. */
   readonly timeoutMs: number
   /** Pauses before the second, third, … try. */
   readonly pausesMs?: readonly number[]
@@ -42,7 +43,7 @@ const pausesMsDefault = [0, 100, 400]
 
 /** A pool without any session yet. */
 export function sessionPool<S extends PooledSession>(options: SessionPoolOptions<S>): SessionPool<S> {
-  const { open, idleMax, timeoutMs, pausesMs = pausesMsDefault } = options
+  const { idleMax, timeoutMs, pausesMs = pausesMsDefault } = options
   const idle: S[] = []
   let closed = false
   const take = async (): Promise<S> => {
@@ -50,7 +51,7 @@ export function sessionPool<S extends PooledSession>(options: SessionPoolOptions
       if (session.alive) return session
       session.destroy()
     }
-    return open()
+    return openInTime(options)
   }
   const once = async <T>(act: (session: S) => Promise<T>): Promise<T> => {
     const session = await take()
@@ -83,6 +84,28 @@ export function sessionPool<S extends PooledSession>(options: SessionPoolOptions
       await Promise.all(idle.splice(0).map((session) => session.end()))
     },
   }
+}
+
+/** A session that comes too late is destroyed. */
+function openInTime<S extends PooledSession>({ sink, open, timeoutMs }: SessionPoolOptions<S>): Promise<S> {
+  return new Promise((resolve, reject) => {
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+      reject(new PawlError('SINK_UNAVAILABLE', `sink ${sink} did not answer within ${timeoutMs} ms`, { sink }))
+    }, timeoutMs)
+    open().then(
+      (session) => {
+        clearTimeout(timer)
+        if (late) session.destroy()
+        else resolve(session)
+      },
+      (error: unknown) => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
+  })
 }
 
 function isLost(error: unknown): boolean {
