@@ -27,9 +27,12 @@ X
 }
 
 guard() {
-  local owner="${1:?owner}" data="${2:?data directory}"
+  local owner="${1:?owner}" data="${2:?data directory}" file
   while kill -0 "$owner" 2>/dev/null && [ -d "$data" ]; do sleep 0.5; done
-  [ -f "$data/broker.pid" ] && kill -KILL "$(cat "$data/broker.pid")" 2>/dev/null || true
+  # Below a shared directory too: whichever guard deletes it must not hide a broker from the other.
+  for file in "$data/broker.pid" "$data"/*/broker.pid; do
+    [ -f "$file" ] && kill -KILL "$(cat "$file")" 2>/dev/null || true
+  done
   for _ in 1 2 3; do rm -rf "$data" && break; sleep 0.5; done
 }
 
