@@ -7,7 +7,7 @@
 import type { HistoryItem } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
 import { manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
-import { type Call, type Command, directoryOption } from './parse-arguments.ts'
+import { type Call, type Command, placeOptions } from './parse-arguments.ts'
 import { age, count, duration, table, time } from './print-values.ts'
 import { exitCodes } from './report-error.ts'
 import { headLines, headRecord } from './report-status.ts'
@@ -18,8 +18,13 @@ export const epochsCommand: Command = {
   name: 'epochs',
   summary: 'list committed epochs and how the pipeline stands',
   positionals: ['[PIPELINE]'],
-  options: { ...directoryOption, last: { value: 'N', help: 'how many epochs, the newest ones; 20 by default' } },
-  examples: ['pawl epochs', 'pawl epochs word-count --last 5', 'pawl epochs --json | jq .epochs[].counts'],
+  options: { ...placeOptions, last: { value: 'N', help: 'how many epochs, the newest ones; 20 by default' } },
+  examples: [
+    'pawl epochs',
+    'pawl epochs word-count --last 5',
+    'pawl epochs --stack my-stack',
+    'pawl epochs --json | jq .epochs[].counts',
+  ],
   run: ({ options, positionals, output }: Call) => {
     const last = options.number('last', 1) ?? 20
     return withPipeline(options, positionals[0], (opened) => list(opened, last, output))

@@ -1,5 +1,5 @@
 /**
- * Opens a pipeline directory for commands that look at what is there.
+ * Opens a pipeline directory, or a deployment, for commands that look at what is there.
  *
  * Makes nothing: a directory without a ledger is `PIPELINE_NOT_FOUND`, so that a mistyped `--dir` does not leave an
  * empty directory behind. Several processes may look while a pipeline runs.
@@ -19,9 +19,12 @@ import type { Options } from './parse-arguments.ts'
 /** The directory that is meant when none is named. */
 export const defaultDirectory = '.pawl'
 
-/** One pipeline of a directory, opened. */
+/** One pipeline of a directory or a stack, opened. */
 export interface OpenedPipeline {
-  readonly directory: string
+  /** Null for a deployment, which has none. */
+  readonly directory: string | null
+  /** Of a deployment, null for a directory. */
+  readonly stage: string | null
   readonly ledger: Ledger
   readonly store: Store
   readonly head: Head
@@ -32,8 +35,34 @@ export function directoryOf(options: Options): string {
   return options.text('dir') ?? defaultDirectory
 }
 
-/** Runs `look` on a pipeline of a directory and closes it. The id may be left out when there is only one. */
+/** Runs `look` on a pipeline of a directory or a stack, and closes it. The id may be left out when there is only one. */
 export async function withPipeline<T>(
+  options: Options,
+  pipeline: string | undefined,
+  look: (opened: OpenedPipeline) => Promise<T>,
+): Promise<T> {
+  const stack = options.text('stack')
+  return stack === undefined ? inDirectory(options, pipeline, look) : inStack(stack, pipeline, look)
+}
+
+async function inStack<T>(
+  stack: string,
+  pipeline: string | undefined,
+  look: (opened: OpenedPipeline) => Promise<T>,
+): Promise<T> {
+  const { openDeployment } = await import('../places/stack.ts')
+  const { ledger, store, stage, pipeline: id } = await openDeployment(stack, pipeline)
+  try {
+    const head = await ledger.read(id)
+    if (head === null) throw new PawlError('PIPELINE_NOT_FOUND', `${id} is deployed and has never run`, { stack })
+    return await look({ directory: null, stage, ledger, store, head })
+  } finally {
+    await store.close()
+    await ledger.close()
+  }
+}
+
+async function inDirectory<T>(
   options: Options,
   pipeline: string | undefined,
   look: (opened: OpenedPipeline) => Promise<T>,
@@ -47,7 +76,7 @@ export async function withPipeline<T>(
     const head = await pick(ledger, directory, pipeline)
     const store = fileStore(join(directory, 'store'))
     try {
-      return await look({ directory, ledger, store, head })
+      return await look({ directory, stage: null, ledger, store, head })
     } finally {
       await store.close()
     }

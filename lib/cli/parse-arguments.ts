@@ -61,6 +61,12 @@ export const directoryOption: Readonly<Record<string, OptionSpec>> = {
   dir: { value: 'DIR', help: 'the pipeline directory; .pawl by default' },
 }
 
+/** The options of commands that look at a directory or at a deployment. */
+export const placeOptions: Readonly<Record<string, OptionSpec>> = {
+  ...directoryOption,
+  stack: { value: 'NAME', help: 'a deployment instead: the CloudFormation stack; AWS as for any program of AWS' },
+}
+
 /** Understands the words after the command's name. Throws `COMMAND_INVALID`. */
 export function parseArguments(command: Command, words: readonly string[]) {
   const specs = { ...command.options, ...sharedOptions }

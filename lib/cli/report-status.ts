@@ -11,7 +11,7 @@ import type { Head } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
 import type { Store } from '../ports/store.ts'
 import { manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
-import { type Call, type Command, directoryOption } from './parse-arguments.ts'
+import { type Call, type Command, placeOptions } from './parse-arguments.ts'
 import { age, count, duration, pairs, time } from './print-values.ts'
 import { exitCodes } from './report-error.ts'
 import { type Output, type Style, styled } from './write-output.ts'
@@ -21,7 +21,7 @@ export const statusCommand: Command = {
   name: 'status',
   summary: 'say who holds the pipeline, its lag, and why it waits',
   positionals: ['[PIPELINE]'],
-  options: directoryOption,
+  options: placeOptions,
   notes: ['exit code 3 when the pipeline is parked'],
   examples: ['pawl status', 'pawl status word-count --dir /var/lib/pawl', 'pawl status --json | jq .lag'],
   run: ({ options, positionals, output }: Call) =>

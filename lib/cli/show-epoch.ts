@@ -12,7 +12,7 @@ import type { Manifest, RejectedRecord, Snapshot } from '../model/manifest.ts'
 import { laneName } from '../model/names.ts'
 import { rangeSpan } from '../model/offsets.ts'
 import { type OpenedPipeline, withPipeline } from './open-directory.ts'
-import { type Call, type Command, directoryOption, misused } from './parse-arguments.ts'
+import { type Call, type Command, misused, placeOptions } from './parse-arguments.ts'
 import { age, count, duration, pairs, size, table, time } from './print-values.ts'
 import { exitCodes } from './report-error.ts'
 import { type Output, type Style, styled } from './write-output.ts'
@@ -22,7 +22,7 @@ export const showCommand: Command = {
   name: 'show',
   summary: 'show one epoch: ranges, counts, state, output, rejected records',
   positionals: ['EPOCH', '[PIPELINE]'],
-  options: { ...directoryOption, rejected: { value: 'N', help: 'how many rejected records to show; 10 by default' } },
+  options: { ...placeOptions, rejected: { value: 'N', help: 'how many rejected records to show; 10 by default' } },
   notes: ['EPOCH is a number, or `last` for the newest one'],
   examples: ['pawl show last', 'pawl show 17 word-count', 'pawl show 17 --json | jq .manifest.progress'],
   async run({ options, positionals, output }: Call) {

@@ -13,7 +13,7 @@ import type { OpenContext, SinkSpec } from '../ports/spec.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import { clusterNotes, clusterOf, clusterOptions, defaultStage, kafkaOptionsOf } from './load-cluster.ts'
 import { type OpenedPipeline, withPipeline } from './open-directory.ts'
-import { type Call, type Command, directoryOption, misused } from './parse-arguments.ts'
+import { type Call, type Command, misused, placeOptions } from './parse-arguments.ts'
 import { count, pairs, size } from './print-values.ts'
 import { exitCodes } from './report-error.ts'
 import { readFileMarker, readFileOutput } from './verify-files.ts'
@@ -25,13 +25,18 @@ export const verifyCommand: Command = {
   summary: 'audit the chain: hashes, offsets, counts, state, output, markers',
   positionals: ['[PIPELINE]'],
   options: {
-    ...directoryOption,
+    ...placeOptions,
     file: { value: 'FILE', help: 'the pipeline file, through which markers of Kafka and other sinks are read' },
     export: { value: 'NAME', help: 'its export; default by default' },
     ...clusterOptions,
   },
   notes: [...clusterNotes, 'exit code 1 when there is a fault'],
-  examples: ['pawl verify', 'pawl verify word-count --json', 'pawl verify --file totals.ts --bootstrap 127.0.0.1:9092'],
+  examples: [
+    'pawl verify',
+    'pawl verify word-count --json',
+    'pawl verify --stack my-stack --file totals.ts --bootstrap 127.0.0.1:9092',
+    'pawl verify --file totals.ts --bootstrap 127.0.0.1:9092',
+  ],
   run: (call: Call) => withPipeline(call.options, call.positionals[0], (opened) => audit(call, opened)),
 }
 
@@ -44,10 +49,10 @@ async function audit(call: Call, opened: OpenedPipeline): Promise<number> {
     store,
     pipeline: head.pipeline,
     readMarker: async (lane) => {
-      const marker = readFileMarker(directory, lane)
+      const marker = directory === null ? 'unreadable' : readFileMarker(directory, lane)
       return marker === 'unreadable' ? sinks.readMarker(lane) : marker
     },
-    readOutput: async (committed) => readFileOutput(directory, committed),
+    readOutput: async (committed) => (directory === null ? [] : readFileOutput(directory, committed)),
   }).finally(sinks.close)
   const { faults } = verified
   output.record(recordOf(verified))
@@ -61,14 +66,14 @@ interface Sinks {
 }
 
 /** The sinks of the pipeline file, opened when they are asked for. */
-async function sinksOf(call: Call, { directory, store, head }: OpenedPipeline): Promise<Sinks> {
+async function sinksOf(call: Call, { directory, stage: deployed, store, head }: OpenedPipeline): Promise<Sinks> {
   const file = call.options.text('file')
   if (file === undefined) return { readMarker: async () => 'unreadable', close: async () => undefined }
   const { loadPipeline } = await import('../places/load.ts')
   const compiled = await loadPipeline(file, call.options.text('export'))
   refuseOther(compiled, head.pipeline, file)
   const cluster = await clusterOf(kafkaOptionsOf(call))
-  const stage = call.options.text('stage') ?? defaultStage
+  const stage = call.options.text('stage') ?? deployed ?? defaultStage
   const context: OpenContext = { pipeline: head.pipeline, incarnation: head.incarnation, stage, directory, store }
   const open = async (id: string, spec: SinkSpec<unknown, unknown>): Promise<Sink | null> => {
     if (spec.kind === 'sink') return spec.open(id, context)

@@ -160,10 +160,11 @@ function gather(mapping: Mapping, invoke: Invoke, report: (fault: string) => voi
   const begin = (): Gathered => {
     const closing = new AbortController()
     const records: KafkaEventRecord[] = []
+    const earlier = before
     const sent = pause(mapping.batchWindowMs, AbortSignal.any([signal, closing.signal])).then(async () => {
       if (open?.records === records) open = null
       // One event at a time: a function that is slow is not called twice.
-      await before
+      await earlier
       return deliver(eventOf(mapping, records), invoke, report, signal)
     })
     before = sent

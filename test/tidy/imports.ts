@@ -49,6 +49,7 @@ export const rooms: readonly Room[] = [
   adapter('s3', ['@aws-sdk/client-s3']),
   adapter('dynamodb', ['@aws-sdk/client-dynamodb']),
   adapter('stepfunctions', ['@aws-sdk/client-sfn']),
+  adapter('cloudformation', ['@aws-sdk/client-cloudformation']),
   adapter('cloudwatch'),
   { room: 'places', rooms: [...core, 'adapters/*'], packages: [], builtins: 'all' },
   {
@@ -88,6 +89,7 @@ export const vendors = [
   'lz4-napi',
   'snappy',
   'zstd-napi',
+  '@aws-sdk/client-cloudformation',
   '@aws-sdk/client-dynamodb',
   '@aws-sdk/client-s3',
   '@aws-sdk/client-sfn',
