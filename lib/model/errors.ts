@@ -270,7 +270,7 @@ export const errorRegistry = registered({
   ROWS_REFUSED: [
     'Invalid',
     'the sink refuses rows of a committed epoch',
-    'mend the target (its types, constraints or limits); promotion goes on by itself',
+    'mend the target (its types, constraints or limits), and run again',
   ],
   SECRET_INVALID: [
     'Invalid',
@@ -296,7 +296,7 @@ export const errorRegistry = registered({
   SINK_SCHEMA_INVALID: [
     'Invalid',
     'the target of the sink does not fit its rows',
-    'mend the table or index that is named; promotion goes on by itself',
+    'mend the table, index or key that is named, and run again',
   ],
   SINK_UNAVAILABLE: [
     'Retryable',

@@ -29,7 +29,7 @@ const limits = Object.freeze({ laneRowsMax: 300_000, laneBytesMax: 128 * 1024 * 
 const sqlLimits = Object.freeze({ laneRowsMax: 30_000, laneBytesMax: 32 * 1024 * 1024 })
 
 /** Describes a table of MySQL or MariaDB. Throws `PIPELINE_INVALID` for options that contradict each other. */
-export function mysql<V, K = string>(options: MySqlOptions<K, V>): CustomSinkSpec<K, V> {
+export function mysql<V, K = unknown>(options: MySqlOptions<K, V>): CustomSinkSpec<K, V> {
   const form = tableForm('mysql', options)
   const { lanes = 1, lockTimeoutMs = 10_000, statementTimeoutMs = 30_000, connectTimeoutMs = 5000 } = options
   const { timeoutMs = 60_000, markerTable = markerTableDefault, connection } = options

@@ -28,7 +28,7 @@ const limits = Object.freeze({ laneRowsMax: 1_000_000, laneBytesMax: 256 * 1024 
 const sqlLimits = Object.freeze({ laneRowsMax: 50_000, laneBytesMax: 64 * 1024 * 1024 })
 
 /** Describes a table of PostgreSQL. Throws `PIPELINE_INVALID` for options that contradict each other. */
-export function postgres<V, K = string>(options: PostgresOptions<K, V>): CustomSinkSpec<K, V> {
+export function postgres<V, K = unknown>(options: PostgresOptions<K, V>): CustomSinkSpec<K, V> {
   const form = tableForm('postgres', options)
   const { lanes = 1, lockTimeoutMs = 10_000, statementTimeoutMs = 30_000, connectTimeoutMs = 5000 } = options
   const { timeoutMs = 60_000, markerTable = markerTableDefault, connection } = options
