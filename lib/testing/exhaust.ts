@@ -12,7 +12,7 @@ import { compile } from '../stream/compile.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import type { Sabotage } from './actor.ts'
 import { createDriver } from './drive.ts'
-import type { Fault } from './gate.ts'
+import { everyFault, type Fault } from './fault.ts'
 import { checkWorld, simulationFailed } from './simulate.ts'
 import { arrivalsOf, type SimulationInput } from './workload.ts'
 import { World } from './world.ts'
@@ -48,19 +48,6 @@ export interface Exhausted {
   /** Runs with a fault. */
   readonly runs: number
 }
-
-/** Every way in which one call can go wrong, with zombies that come back soon, later and last of all. */
-export const everyFault: readonly Fault[] = [
-  { fault: 'crash-before' },
-  { fault: 'crash-after' },
-  { fault: 'reply-lost' },
-  { fault: 'refused' },
-  { fault: 'repeated', answer: 'first' },
-  { fault: 'repeated', answer: 'second' },
-  ...[1, 7, 30].map((calls) => ({ fault: 'late', calls }) as const),
-  ...[3, 12, 40, 1e9].map((calls) => ({ fault: 'zombie', calls }) as const),
-  ...[2, 9, 25, 1e9].map((calls) => ({ fault: 'timeout', calls }) as const),
-]
 
 /** One fault of one run, and the call of the second process at which that one dies. */
 export interface PlannedFault {

@@ -6,24 +6,9 @@
  * and then goes on as if nothing had happened, in a world that has moved on: a zombie.
  */
 import { PawlError } from '../model/errors.ts'
-import { faultWords } from './story.ts'
+import { type Fault, faultWords } from './fault.ts'
 
-/** What can go wrong at one call. */
-export type Fault =
-  /** The process dies; the call was not made, or was made. */
-  | { readonly fault: 'crash-before' | 'crash-after' }
-  /** The call was made; its answer is lost. */
-  | { readonly fault: 'reply-lost' }
-  /** The call was not made, and the answer says that it is unknown or not possible now. */
-  | { readonly fault: 'refused' }
-  /** The answer is lost, and the call is made only later, after `calls` calls of the world. */
-  | { readonly fault: 'late'; readonly calls: number }
-  /** The call was made twice; the first or the second answer arrives. */
-  | { readonly fault: 'repeated'; readonly answer: 'first' | 'second' }
-  /** The process stops here and goes on after `calls` calls of the world, or when nothing else is left. */
-  | { readonly fault: 'zombie'; readonly calls: number }
-  /** As `zombie`, but the step is told that it timed out, and the machine goes on without it. */
-  | { readonly fault: 'timeout'; readonly calls: number }
+export type { Fault } from './fault.ts'
 
 /** One call of a port by a simulated process. */
 export interface Call {

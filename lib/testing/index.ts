@@ -29,7 +29,7 @@ export {
   type VisibleRow,
 } from './contracts/sink-subject.ts'
 export { storeContract } from './contracts/store.ts'
-export { type Exhausted, type ExhaustOptions, everyFault, exhaust, type PlannedFault } from './exhaust.ts'
-export type { Fault } from './gate.ts'
+export { type Exhausted, type ExhaustOptions, exhaust, type PlannedFault } from './exhaust.ts'
+export { everyFault, type Fault } from './fault.ts'
 export { type Simulated, type SimulateOptions, simulate } from './simulate.ts'
 export { type InputRecord, record, type SimulationInput } from './workload.ts'

@@ -16,7 +16,8 @@ import type { Compiled } from '../stream/compiled.ts'
 import { jobOf, type Sabotage } from './actor.ts'
 import { Broken, type Chain, chainOf, checkChain, checkStore, checkVisible } from './check.ts'
 import { createDriver } from './drive.ts'
-import { type Fault, type FaultScript, gate } from './gate.ts'
+import { drawFault, type Fault, faultKinds } from './fault.ts'
+import { type FaultScript, gate } from './gate.ts'
 import { tell } from './story.ts'
 import { type Arrival, arrivalsOf, type SimulationInput } from './workload.ts'
 import { World } from './world.ts'
@@ -50,19 +51,11 @@ export interface Simulated {
   readonly faults: number
   readonly healed: number
   readonly rows: ReadonlyMap<string, readonly MemoryRow[]>
+  /** Every port call and event, one line each. */
   readonly trace: readonly string[]
+  /** What happened, in words: one line an event, by process. */
+  readonly story: string
 }
-
-const kinds: readonly Fault['fault'][] = [
-  'crash-before',
-  'crash-after',
-  'reply-lost',
-  'refused',
-  'late',
-  'repeated',
-  'zombie',
-  'timeout',
-]
 
 /** Runs one simulation. Throws `SIMULATION_FAILED` with the broken invariant, what happened, and how to repeat it. */
 export async function simulate(pipeline: unknown, options: SimulateOptions = {}): Promise<Simulated> {
@@ -149,7 +142,9 @@ async function run(
   const rows = new Map([...world.sinks].map(([id, sink]) => [id, sink.visible()]))
   options.verify?.(rows)
   const { calls, trace } = world
-  return { seed, epochs: chain.head.committed.epoch, processes: driver.actors.length, calls, ...tally, rows, trace }
+  const story = tell(world.story, world.story.length)
+  const { epoch: epochs } = chain.head.committed
+  return { seed, epochs, processes: driver.actors.length, calls, ...tally, rows, trace, story }
 }
 
 /** Everything that must hold once a world has come to rest. */
@@ -241,24 +236,8 @@ function chaosOf(
         if (doomed && left() > 0) disturb()
         if (!at.has(index)) return null
         tally.faults++
-        return drawFault(random, options.faults ?? kinds)
+        return drawFault(random, options.faults ?? faultKinds)
       }
     },
-  }
-}
-
-/** Draws one fault of the given kinds. */
-export function drawFault(random: Prng, from: readonly Fault['fault'][]): Fault {
-  const fault = random.pick(from)
-  const calls = random.pick([1, 3, 10, 40, 200])
-  switch (fault) {
-    case 'late':
-    case 'zombie':
-    case 'timeout':
-      return { fault, calls }
-    case 'repeated':
-      return { fault, answer: random.pick(['first', 'second']) }
-    default:
-      return { fault }
   }
 }

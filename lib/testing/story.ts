@@ -5,7 +5,6 @@
  * trace has them.
  */
 import type { ProgressEvent } from '../model/event.ts'
-import type { Fault } from './gate.ts'
 
 /** One line of a story. Null: nobody in particular. */
 export interface StoryLine {
@@ -19,29 +18,6 @@ export function tell(story: readonly StoryLine[], linesMax = 40): string {
   const left = story.length - shown.length
   const lines = shown.map(({ actor, text }) => `  ${(actor === null ? '' : `process ${actor}`).padEnd(11)} ${text}`)
   return [...(left > 0 ? [`  … ${left} earlier events`] : []), ...lines].join('\n')
-}
-
-/** A fault in words, at the call where it strikes. */
-export function faultWords(fault: Fault, port: string, method: string): string {
-  const call = `${port}.${method}`
-  switch (fault.fault) {
-    case 'crash-before':
-      return `✗ dies before ${call}`
-    case 'crash-after':
-      return `✗ dies after ${call}, which was done`
-    case 'reply-lost':
-      return `✗ loses the answer of ${call}, which was done`
-    case 'refused':
-      return `✗ gets no answer from ${call}, which was not done`
-    case 'late':
-      return `✗ gets no answer from ${call}, which is done ${fault.calls} calls later`
-    case 'repeated':
-      return `✗ makes ${call} twice and hears the ${fault.answer} answer`
-    case 'zombie':
-      return `✗ stalls before ${call}, for ${fault.calls} calls of the others`
-    case 'timeout':
-      return `✗ times out at ${call}, which goes on after ${fault.calls} calls`
-  }
 }
 
 /** What a process tells of itself, in words; null for what is of no interest to a reader. */
