@@ -7,6 +7,7 @@
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { PawlError } from '../../model/errors.ts'
+import { answerSocket } from './answer-socket.ts'
 
 /** What kafkajs wants to know for SASL; made by `auth.ts`. */
 export type KafkaJsSasl =
@@ -38,6 +39,10 @@ export interface KafkaJsConnection {
   authenticate(): Promise<void>
   nextCorrelationId(): number
   rejectRequests(error: Error): void
+  /** Pieces of an answer that is not complete, and how much they hold. */
+  readonly chunks: Buffer[]
+  readonly bytesBuffered: number
+  processData(piece: Buffer): void
   disconnect(): Promise<unknown>
 }
 
@@ -96,7 +101,7 @@ export async function kafkaJsChannel(options: KafkaJsConnectionOptions): Promise
     // kafkajs keeps its authenticator in this object.
     sasl: options.sasl === null ? null : { ...options.sasl },
     logger,
-    socketFactory,
+    socketFactory: options.ssl === null ? answerSocket : socketFactory,
     connectionTimeout: options.connectionTimeoutMs,
     requestTimeout: options.requestTimeoutMs,
     enforceRequestTimeout: true,
@@ -105,6 +110,7 @@ export async function kafkaJsChannel(options: KafkaJsConnectionOptions): Promise
   const broker = new Broker({ connectionPool: pool, logger, allowAutoTopicCreation: false })
   const [connection] = pool.pool
   quieten(connection.requestQueue)
+  keepWhole(connection)
   return {
     connection,
     open: () => broker.connect(),
@@ -129,6 +135,15 @@ async function load(): Promise<Internals> {
     }
   } catch (error) {
     throw new PawlError('PACKAGE_MISSING', 'kafkajs 2.2', { package: 'kafkajs' }, error)
+  }
+}
+
+/** kafkajs keeps the empty rest of the last answer, and would copy the next one only to put it behind that. */
+function keepWhole(connection: KafkaJsConnection): void {
+  const processData = connection.processData.bind(connection)
+  connection.processData = (piece) => {
+    if (connection.bytesBuffered === 0) connection.chunks.length = 0
+    processData(piece)
   }
 }
 
