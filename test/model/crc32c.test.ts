@@ -29,3 +29,23 @@ test('follows a change of some bytes from those bytes alone', () => {
     ),
   )
 })
+
+/** Bit by bit, as the polynomial says. */
+function bitwise(bytes: Uint8Array): number {
+  let crc = -1
+  for (const byte of bytes) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1
+  }
+  return ~crc >>> 0
+}
+
+test('gives the same whatever the length and wherever the bytes lie', () => {
+  const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, i) => Math.imul(i, 2654435761) >>> 24))
+  const length = fc.oneof(fc.nat(300), fc.integer({ min: 8000, max: 8400 }), fc.integer({ min: 16_000, max: 30_000 }))
+  fc.assert(
+    fc.property(fc.nat(64), length, (start, bytesLong) => {
+      expect(crc32c(bytes, start, start + bytesLong)).toBe(bitwise(bytes.subarray(start, start + bytesLong)))
+    }),
+  )
+})
