@@ -1,0 +1,61 @@
+/**
+ * A real Redis for tests and measurements; nothing of a test runner is used here.
+ *
+ * With an append-only file, flushed each second: what Redis recommends, and what loses its last second.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { findProgram, type Server, startServer } from './server.ts'
+
+export interface RedisServer extends Server {
+  readonly url: string
+  /** A client of one's own. */
+  connect(): Redis
+}
+
+/** What the tests lack, as a sentence; null when Redis can be started. */
+export function missingRedis(): string | null {
+  return findProgram('redis-server') ? null : 'redis-server is missing, so nothing was run against Redis'
+}
+
+export async function startRedis(...settings: readonly string[]): Promise<RedisServer> {
+  const server = await startServer({
+    name: 'redis',
+    user: 'redis',
+    command: (directory, port) => [
+      findProgram('redis-server')!,
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--dir',
+      directory,
+      '--save',
+      '',
+      ...['--appendonly', 'yes', '--appendfsync', 'everysec', '--requirepass', 'open-sesame', '--daemonize', 'no'],
+      ...settings,
+    ],
+  })
+  const url = `redis://:open-sesame@127.0.0.1:${server.port}/0`
+  const connect = () => {
+    const client = new Redis(url)
+    client.on('error', () => undefined)
+    return client
+  }
+  const ready = async () => {
+    const client = connect()
+    // Loading the append-only file takes a moment.
+    while ((await client.ping().catch(() => '')) !== 'PONG') await sleep(20)
+    client.disconnect()
+  }
+  await ready()
+  return {
+    ...server,
+    url,
+    connect,
+    async restart() {
+      await server.restart()
+      await ready()
+    },
+  }
+}
