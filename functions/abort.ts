@@ -4,4 +4,5 @@
 import { abort } from '../lib/epoch/abort.ts'
 import { step } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = step(abort)

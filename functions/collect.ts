@@ -4,6 +4,7 @@
 import { collect } from '../lib/epoch/collect.ts'
 import { onJob } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = onJob(async (job, _event: unknown) => {
   const head = await job.place.ledger.read(job.compiled.topology.pipeline)
   return head === null ? null : collect(job)

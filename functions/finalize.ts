@@ -4,4 +4,5 @@
 import { finalize } from '../lib/epoch/finalize.ts'
 import { step } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = step(finalize)

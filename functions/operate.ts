@@ -4,4 +4,5 @@
 import { operate } from '../lib/epoch/operate.ts'
 import { step } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = step(operate)

@@ -5,4 +5,5 @@ import { plan } from '../lib/epoch/plan.ts'
 import { launcherOf } from './launcher.ts'
 import { step } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = step(plan, launcherOf)

@@ -4,4 +4,5 @@
 import { precommit } from '../lib/epoch/precommit.ts'
 import { step } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = step(precommit)

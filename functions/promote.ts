@@ -4,4 +4,5 @@
 import { promote } from '../lib/epoch/promote.ts'
 import { step } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = step(promote)

@@ -7,4 +7,5 @@ import { wakeOf } from '../lib/model/wake.ts'
 import { launcherOf } from './launcher.ts'
 import { onJob } from './runtime.ts'
 
+/** What Lambda calls. */
 export const run = onJob((job, event: unknown) => wake(job, wakeOf(event)), launcherOf)

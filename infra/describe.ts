@@ -9,12 +9,7 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type { ErrorCode } from '../lib/model/errors.ts'
 import type { Compiled } from '../lib/stream/compiled.ts'
-import type { Description } from './topology.ts'
-
-/** What is printed. */
-export type Answer =
-  | { readonly description: Description }
-  | { readonly code: ErrorCode | null; readonly message: string }
+import type { Answer } from './topology.ts'
 
 const file = process.argv[2]
 const answer = await describe(file).catch((error: unknown): Answer => {

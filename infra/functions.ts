@@ -16,7 +16,8 @@ import { type Bundle, bundleFunctions } from './bundle.ts'
 import { type FunctionName, functionNames } from './function-names.ts'
 import { because } from './nag.ts'
 import type { ExactlyOncePipelineProps } from './props.ts'
-import { duties, rightsOf, type Subject } from './rights.ts'
+import type { Subject } from './right.ts'
+import { duties, rightsOf } from './rights.ts'
 import { functionSpareMs, settingsOf } from './validate.ts'
 
 /** What all functions are made of. */

@@ -7,7 +7,7 @@
  */
 import { controlTopic, transactionalId } from '../lib/adapters/kafka/names.ts'
 import type { FunctionName } from './function-names.ts'
-import type { Right, Subject } from './rights.ts'
+import type { Right, Subject } from './right.ts'
 
 /** Functions that open a source, and those that open a sink. */
 const reads: ReadonlySet<FunctionName> = new Set(['trigger', 'plan', 'operate', 'finalize'])

@@ -8,30 +8,7 @@
 import { headKey, historyPartition, pipelinesPartition, wakesKey } from '../lib/adapters/dynamodb/client.ts'
 import type { FunctionName } from './function-names.ts'
 import { kafkaRights } from './kafka-rights.ts'
-import type { KafkaSource } from './props.ts'
-import type { Description } from './topology.ts'
-
-/** One statement of a policy. */
-export interface Right {
-  readonly sid: string
-  readonly actions: readonly string[]
-  readonly resources: readonly string[]
-  readonly conditions?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>
-}
-
-/** What the rights are about; ARNs may be tokens. */
-export interface Subject {
-  readonly bucketArn: string
-  readonly tableArn: string
-  readonly machineArn: string
-  readonly executionsArn: string
-  readonly logGroupArn: string
-  readonly stageName: string
-  readonly description: Description
-  readonly source: KafkaSource
-  /** Whether a mapping reads the topics. */
-  readonly mapped: boolean
-}
+import type { Right, Subject } from './right.ts'
 
 type Store = 'create' | 'delete'
 type Items = 'head' | 'wakes' | 'history' | 'listed'

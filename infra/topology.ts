@@ -7,10 +7,9 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { errorRegistry, PawlError } from '../lib/model/errors.ts'
+import { type ErrorCode, errorRegistry, PawlError } from '../lib/model/errors.ts'
 import type { Settings } from '../lib/model/settings.ts'
 import type { Topology } from '../lib/model/topology.ts'
-import type { Answer } from './describe.ts'
 
 /** What synthesis knows of a pipeline. */
 export interface Description {
@@ -32,6 +31,11 @@ export interface Description {
     readonly ownCluster: boolean
   }[]
 }
+
+/** What the child process prints. */
+export type Answer =
+  | { readonly description: Description }
+  | { readonly code: ErrorCode | null; readonly message: string }
 
 const described = new Map<string, Description>()
 

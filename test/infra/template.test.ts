@@ -324,12 +324,12 @@ describe('trigger', () => {
 })
 
 test('the endpoints that a VPC without a NAT needs are made', () => {
-  const services = Object.values(all('AWS::EC2::VPCEndpoint')).map(({ Properties }) =>
+  const endpoints = Object.values(all('AWS::EC2::VPCEndpoint')).map(({ Properties }) =>
     shown((Properties as Readonly<Record<string, unknown>>).ServiceName)
       .split('.')
       .at(-1),
   )
-  expect(services.sort()).toEqual(['dynamodb', 'lambda', 's3', 'states', 'sts'])
+  expect(endpoints.sort()).toEqual(['dynamodb', 'lambda', 's3', 'states', 'sts'])
 })
 
 test('cdk-nag finds nothing that has no reason', () => {

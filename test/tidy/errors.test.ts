@@ -12,7 +12,7 @@ test('the registry of errors is sorted', () => {
 })
 
 test('every error code is thrown somewhere', () => {
-  const text = sources('lib')
+  const text = sources('lib', 'infra')
     .filter((file) => file.path !== registry)
     .map((file) => file.text)
     .join('\n')

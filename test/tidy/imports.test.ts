@@ -5,7 +5,7 @@ import { type Breach, expectNone } from './breach.ts'
 import { type Room, roomOf, rooms, tableText, vendors } from './imports.ts'
 import { type Edge, type Source, sources, textOf } from './source.ts'
 
-const files = sources('lib', 'examples')
+const files = sources('lib', 'functions', 'infra', 'examples')
 const byPath = new Map(files.map((file) => [file.path, file]))
 
 test('a file imports only what the table allows its room', () => {

@@ -49,6 +49,7 @@ export const rooms: readonly Room[] = [
   adapter('s3', ['@aws-sdk/client-s3']),
   adapter('dynamodb', ['@aws-sdk/client-dynamodb']),
   adapter('stepfunctions', ['@aws-sdk/client-sfn']),
+  adapter('secretsmanager', ['@aws-sdk/client-secrets-manager']),
   adapter('cloudformation', ['@aws-sdk/client-cloudformation']),
   adapter('cloudwatch'),
   { room: 'places', rooms: [...core, 'adapters/*'], packages: [], builtins: 'all' },
@@ -74,6 +75,14 @@ export const rooms: readonly Room[] = [
     builtins: [],
   },
   { room: 'cli', rooms: [...core, 'adapters/*', 'places', 'testing', 'entry'], packages: [], builtins: 'all' },
+  { room: 'functions', rooms: [...core, 'adapters/*', 'places'], packages: ['pawl:pipeline'], builtins: 'all' },
+  {
+    // Of the adapters only how names are made, which roles must spell out.
+    room: 'infra',
+    rooms: ['model', 'stream', 'epoch', 'adapters/dynamodb', 'adapters/kafka', 'functions'],
+    packages: ['aws-cdk-lib', 'aws-cdk-lib/*', 'constructs', 'esbuild'],
+    builtins: 'all',
+  },
   { room: 'examples', rooms: [], packages: ['pawl', 'pawl/*'], builtins: 'all' },
 ]
 
@@ -92,13 +101,14 @@ export const vendors = [
   '@aws-sdk/client-cloudformation',
   '@aws-sdk/client-dynamodb',
   '@aws-sdk/client-s3',
+  '@aws-sdk/client-secrets-manager',
   '@aws-sdk/client-sfn',
 ]
 
 /** The room of a file, or null for folders that may import anything (`test`, `bench`, `scripts`). */
 export function roomOf(path: string): string | null {
   const [top, folder, second] = path.split('/')
-  if (top === 'examples') return 'examples'
+  if (top === 'examples' || top === 'functions' || top === 'infra') return top
   if (top !== 'lib') return null
   if (second === undefined) return 'entry'
   return folder === 'adapters' ? `adapters/${second}` : (folder ?? null)

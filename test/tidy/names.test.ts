@@ -4,7 +4,7 @@ import { type Breach, expectNone } from './breach.ts'
 import { bannedWords, exceptions, nounFiles, verbs } from './names.ts'
 import { filesBelow, type Node, type Source, sources, walk } from './source.ts'
 
-const folders = ['lib', 'test', 'examples', 'bench', 'scripts']
+const folders = ['lib', 'functions', 'infra', 'test', 'examples', 'bench', 'scripts']
 
 test('no name of ours has a part that says nothing', () => {
   expectNone('names', sources(...folders).flatMap(emptyNames))

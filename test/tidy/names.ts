@@ -46,7 +46,7 @@ export const nounFiles = new Set([
 export const verbs = new Set(
   [
     'abort amend begin claim close collect commit consume create decide execute fail finalize gather heal',
-    'judge leave list load observe open operate parse plan precommit print produce promote read',
+    'judge leave list load look observe open operate parse plan precommit print produce promote read',
     'recover register renew report restart ring run seal show simulate split start step survey',
     'verify wait wake watch write',
   ].flatMap((line) => line.split(' ')),

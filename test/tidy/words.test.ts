@@ -38,7 +38,7 @@ const rules: readonly Rule[] = [
 ]
 
 const documents = ['.', 'docs'].flatMap((folder) => (folder === '.' ? rootDocuments() : filesBelow(folder, '.md')))
-const code = ['lib', 'test', 'examples', 'bench', 'scripts'].flatMap((folder) =>
+const code = ['lib', 'functions', 'infra', 'test', 'examples', 'bench', 'scripts'].flatMap((folder) =>
   ['.ts', '.md', '.sh', '.json'].flatMap((ending) => filesBelow(folder, ending)),
 )
 const all = [...documents, ...rootFiles.filter((file) => existsSync(new URL(file, rootUrl))), ...code]

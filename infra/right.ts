@@ -1,0 +1,29 @@
+/**
+ * A right, and what rights are about.
+ *
+ * Plain values, so that roles are made from them and tests compare them.
+ */
+import type { KafkaSource } from './props.ts'
+import type { Description } from './topology.ts'
+
+/** One statement of a policy. */
+export interface Right {
+  readonly sid: string
+  readonly actions: readonly string[]
+  readonly resources: readonly string[]
+  readonly conditions?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>
+}
+
+/** What the rights are about; ARNs may be tokens. */
+export interface Subject {
+  readonly bucketArn: string
+  readonly tableArn: string
+  readonly machineArn: string
+  readonly executionsArn: string
+  readonly logGroupArn: string
+  readonly stageName: string
+  readonly description: Description
+  readonly source: KafkaSource
+  /** Whether a mapping reads the topics. */
+  readonly mapped: boolean
+}
