@@ -1,8 +1,8 @@
 /**
  * Draining a filled topic: how much a system does for a second of its processor, and how fast.
  *
- * Clocks: `wallS` and `cpuS` run from just before the process is started to its last commit (Pawl: to the end of the
- * process, which ends by itself); `processingS` runs from the first record to the last commit, since the start of a
+ * Clocks: `wallS` and `cpuS` run from just before the process is started to its last commit (Pawl's `cpuS`: to the end
+ * of the process, which ends by itself); `processingS` runs from the first record to the last commit, since the start of a
  * JVM is a figure of its own. Every output is verified.
  */
 import { rmSync } from 'node:fs'
@@ -78,15 +78,14 @@ type Used = Pick<DrainResult, 'cpuS' | 'wallS' | 'firstS' | 'peakMb'>
 
 async function pawlUsed(running: RunningJob): Promise<Used> {
   const exit = await running.event('exit', timeoutMs)
-  const first = await running.event('first', 0)
+  const [first, last] = await Promise.all([running.event('first', 0), running.event('finalized', 0)])
   await running.ended
-  if (exit === null || first === null) throw new Error(`pawl ended without a word: ${running.lastWords()}`)
+  if (exit === null || first === null || last === null)
+    throw new Error(`pawl ended without a word: ${running.lastWords()}`)
   const since = (atMs: string) => (Number(atMs) - running.startedAtMs) / 1000
   return {
-    cpuS: Number(exit.cpu) / 1e6,
-    wallS: since(exit.at),
-    firstS: since(first.first),
-    peakMb: Math.round(Number(exit.rss) / 1024),
+    ...{ cpuS: Number(exit.cpu) / 1e6, peakMb: Math.round(Number(exit.rss) / 1024) },
+    ...{ wallS: since(last.at), firstS: since(first.first) },
   }
 }
 
