@@ -3,7 +3,6 @@
  *
  * Names and addresses only: a secret is named by its ARN and read when a connection opens.
  */
-import type { KafkaOptions } from '../lib/adapters/kafka/cluster.ts'
 import type { CheckpointSettings } from '../lib/model/settings.ts'
 
 /** How a function says who it is to the brokers. */
@@ -38,26 +37,6 @@ export interface FunctionEnvironment {
   readonly PAWL_CHECKPOINT?: string
   /** Only where runs are started. */
   readonly PAWL_STATE_MACHINE?: string
-}
-
-/** The cluster as its adapter wants it. `credentialsOf` asks for a secret by its ARN. */
-export function kafkaOptionsOf(
-  { brokers, authentication, authority, encrypted = true, transactionTimeoutMs }: KafkaEnvironment,
-  credentialsOf: (secretArn: string) => () => Promise<{ readonly username: string; readonly password: string }>,
-): KafkaOptions {
-  const options = { brokers, ...(transactionTimeoutMs === undefined ? {} : { transactionTimeoutMs }) }
-  if (authentication.type === 'none') return options
-  const ssl = encrypted && (authority === undefined ? true : { ca: authority })
-  switch (authentication.type) {
-    case 'tls':
-      return { ...options, ssl }
-    case 'iam':
-      return { ...options, ssl, sasl: { mechanism: 'aws-iam', region: authentication.region } }
-    case 'sasl': {
-      const { mechanism, secretArn } = authentication
-      return { ...options, ssl, sasl: { mechanism, credentials: credentialsOf(secretArn) } }
-    }
-  }
 }
 
 /** The environment, with what is JSON in it. */

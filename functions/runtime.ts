@@ -16,7 +16,8 @@ import { type DeployedOptions, type DeployedPlace, openDeployedPlace } from '../
 import { StateCache } from '../lib/state/cache.ts'
 import { compile } from '../lib/stream/compile.ts'
 import type { Compiled } from '../lib/stream/compiled.ts'
-import { environmentOf, type FunctionEnvironment, kafkaOptionsOf } from './environment.ts'
+import { kafkaOptionsOf } from './brokers.ts'
+import { environmentOf, type FunctionEnvironment } from './environment.ts'
 
 /** Connections that rested for longer are not trusted. Load balancers forget after 350 s, brokers after 600 s. */
 const restMsMax = 30_000

@@ -32,14 +32,33 @@ beforeAll(() => {
 afterAll(() => rmSync(place, { recursive: true, force: true }))
 
 test('the packed package imports from each entry, without any optional peer', () => {
-  const entries = Object.keys(packageJson(installed).exports ?? {}).filter((entry) => !entry.endsWith('.json'))
+  // Synthesis needs the CDK, and has a test of its own.
+  const others = ['./package.json', './cdk']
+  const entries = Object.keys(packageJson(installed).exports ?? {}).filter((entry) => !others.includes(entry))
   const imports = entries.map((entry) => `await import('pawl${entry.slice(1)}')`).join('; ')
   expect(() => execFileSync(process.execPath, ['--input-type=module', '-e', imports], { cwd: place })).not.toThrow()
 })
 
+test('a stack is synthesised with the packed construct, its functions bundled from the packed sources', () => {
+  const clients = ['cloudformation', 'dynamodb', 's3', 'secrets-manager', 'sfn'].map(
+    (name) => `@aws-sdk/client-${name}`,
+  )
+  for (const name of ['aws-cdk-lib', 'constructs', 'esbuild', 'kafkajs', ...clients]) link(name)
+  const app = `
+    import { App, Stack } from 'aws-cdk-lib'
+    import { ExactlyOncePipeline } from 'pawl/cdk'
+    const app = new App()
+    const source = { bootstrapServers: 'a:9092', authentication: { type: 'none' } }
+    new ExactlyOncePipeline(new Stack(app, 'Totals'), 'Totals', { entry: 'totals.ts', stageName: 'test', source })
+    console.log(Object.keys(app.synth().stacks[0].template.Resources).length)`
+  const options = { cwd: place, encoding: 'utf8', stdio: 'pipe' } as const
+  const printed = execFileSync(process.execPath, ['--input-type=module', '-e', app], options)
+  expect(Number(printed.trim())).toBeGreaterThan(40)
+})
+
 test('the packed command answers', () => {
   const help = execFileSync(process.execPath, [join(installed, 'dist/cli/main.js'), '--help'], { cwd: place })
-  expect(help.toString()).toContain('pawl run')
+  expect(help.toString()).toContain('usage: pawl COMMAND')
 })
 
 test('a pipeline file type-checks against the packed declarations', () => {
