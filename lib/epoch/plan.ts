@@ -13,6 +13,7 @@ import { type Manifest, type Plan, planVersion } from '../model/manifest.ts'
 import { planName } from '../model/names.ts'
 import { rangeSpan } from '../model/offsets.ts'
 import type { AttemptKey, PlanInput, RunKey, StepOutput, TaskInput } from '../model/steps.ts'
+import { shardRange } from '../state/key-groups.ts'
 import { advanceWatermark } from '../stream/operators/watermark.ts'
 import { amend } from './amend.ts'
 import { claim, clear } from './claim.ts'
@@ -135,19 +136,20 @@ export function watermarkSettings(
   )
 }
 
-/** State may not be lost by renaming an operator, nor input by renaming a source. Throws `LINEAGE_CHANGED`. */
+/** State may not be lost by renaming or re-sharding an operator, nor input by renaming a source. Throws `LINEAGE_CHANGED`. */
 export function refuseLineage(job: Job, parent: Manifest): void {
-  const pipeline = job.compiled.topology.pipeline
-  for (const snapshot of parent.snapshots) {
-    const operator = job.compiled.stateful.find((known) => known.operator === snapshot.operator)
-    if (!operator) {
-      throw new PawlError('LINEAGE_CHANGED', `${pipeline} has no operator ${snapshot.operator}, which has state`, {
-        operator: snapshot.operator,
-      })
+  const { pipeline } = job.compiled.topology
+  const { shards, keyGroups } = job.compiled.settings
+  const ranges = Array.from({ length: shards }, (_, shard) => shardRange(shard, shards, keyGroups).join('-'))
+  const refuse = (operator: string, fault: string) => new PawlError('LINEAGE_CHANGED', fault, { operator })
+  for (const { operator: id, stateKind, keyGroups: kept } of parent.snapshots) {
+    const operator = job.compiled.stateful.find((known) => known.operator === id)
+    if (!operator) throw refuse(id, `${pipeline} has no operator ${id}, which has state`)
+    if (operator.stateKind !== stateKind) {
+      throw refuse(id, `operator ${id} is of kind ${operator.stateKind}, its state of kind ${stateKind}`)
     }
-    if (operator.stateKind !== snapshot.stateKind) {
-      const fault = `operator ${snapshot.operator} is of kind ${operator.stateKind}, its state of kind ${snapshot.stateKind}`
-      throw new PawlError('LINEAGE_CHANGED', fault, { operator: snapshot.operator })
+    if (!ranges.includes(kept.join('-'))) {
+      throw refuse(id, `operator ${id} keeps its state in other shards than the ${shards} of ${keyGroups} key groups`)
     }
   }
   for (const { source } of parent.progress) {

@@ -73,13 +73,19 @@ export function startActor(options: ActorOptions): Actor {
     ...broken(job, sabotage),
   })
   const steps: string[] = []
-  const call = async (name: string, input: never) => {
+  const underWay = new Set<Promise<unknown>>()
+  const call = (name: string, input: never) => {
     steps.push(name)
     const calls = callsOf(options.cold ? jobOf(options, held) : warm)
-    return watched(world, held, name, input, steps.length, calls[name])
+    const step = watched(world, held, name, input, steps.length, calls[name])
+    const over = step.catch(() => {}).finally(() => underWay.delete(over))
+    underWay.add(over)
+    return step
   }
-  const ended = interpret(world, held, warm, call, run).then((how) => {
+  const ended = interpret(world, held, warm, call, run).then(async (how) => {
     world.note(`ends: ${how}`, number)
+    // A step that the machine gave up may still be at work: the process is not over before it is.
+    while (underWay.size > 0) await Promise.all(underWay)
     world.running.delete(placeOf(number))
     if (!held.dead || mortal) world.gone.add(placeOf(number))
   })

@@ -49,6 +49,7 @@ export function createDriver(options: DriverOptions): Driver {
   const { world } = options
   const actors: Actor[] = []
   const live = new Set<Actor>()
+  const unfinished = new Set<Actor>()
 
   const spawn = () => {
     for (const start of world.starts.splice(0)) {
@@ -71,6 +72,8 @@ export function createDriver(options: DriverOptions): Driver {
       })
       actors.push(actor)
       live.add(actor)
+      unfinished.add(actor)
+      actor.ended.then(() => unfinished.delete(actor))
       const gone = () => live.delete(actor)
       actor.ended.then(gone)
       actor.gate.stuck.then(gone)
@@ -104,15 +107,15 @@ export function createDriver(options: DriverOptions): Driver {
     untilQuiet,
     untilDone,
     async untilOver(options) {
-      let left = actors.length
-      for (const actor of actors) actor.ended.then(() => left--)
-      for (let turns = 0; left > 0; turns++) {
-        mustHoldThat(turns < turnsMax, 'every process ends once it is let go')
-        world.releaseAll()
-        await turn()
-      }
-      mustBeWhole()
-      await untilDone(options)
+      do {
+        for (let turns = 0; unfinished.size > 0; turns++) {
+          mustHoldThat(turns < turnsMax, 'every process ends once it is let go')
+          world.releaseAll()
+          await turn()
+        }
+        mustBeWhole()
+        await untilDone(options)
+      } while (unfinished.size > 0)
     },
   }
 }

@@ -136,7 +136,7 @@ async function run(
   if (world.restored) {
     // A sink that was restored after its last epoch is healed by its next one.
     chaos.again()
-    await driver.untilDone({ rings: 400 })
+    await driver.untilOver({ rings: 400 })
   }
   const chain = await checkWorld(world)
   const rows = new Map([...world.sinks].map(([id, sink]) => [id, sink.visible()]))

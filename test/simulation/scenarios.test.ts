@@ -176,6 +176,22 @@ describe('another pipeline file', () => {
     },
   )
 
+  test('may not change the shards in which state is kept: LINEAGE_CHANGED, and nothing is lost', async () => {
+    for (const [before, after] of [
+      [1, 2],
+      [2, 1],
+      [2, 3],
+    ]) {
+      const at = stage(wordCount(16, 1), { settings: { ...small().settings, shards: before } })
+      at.arrive(8)
+      await at.run()
+      at.deploy(wordCount(16, 1).pipeline, { shards: after })
+      at.arrive()
+      await at.wake(2)
+      expect((await at.head()).parked).toMatchObject({ code: 'LINEAGE_CHANGED' })
+    }
+  })
+
   const labelled = (label: string): Sample => ({
     pipeline: pipeline('labelled')
       .from(topic('lines', { key: nullable(text()), value: text() }))
