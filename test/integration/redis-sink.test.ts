@@ -77,7 +77,10 @@ test('strings, sets and sorted sets take and lose their members', async ({ redis
     [null, 'eve'],
     [{ points: 9 }, 'ann'],
   ])
-  expect(await board.client.call('ZRANGE', board.key, '0', '-1', 'WITHSCORES')).toEqual(['bob', '7.5', 'ann', '9'])
+  expect(await board.client.call('ZRANGE', board.key, '0', '-1', 'WITHSCORES')).toEqual([
+    ['bob', '7.5'],
+    ['ann', '9'],
+  ])
 })
 
 test('keeps bytes as they are', async ({ redis }) => {

@@ -68,6 +68,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.ref()
     child.kill('SIGKILL')
     await ended
   }

@@ -29,6 +29,9 @@ const codesByClass: readonly (readonly [
 /** An error of `pg` as one of ours, with its cause. */
 export function translated(error: unknown, sink: string): PawlError {
   if (isPawlError(error)) return error
+  if (error instanceof Error && error.message.startsWith('SASL')) {
+    return new PawlError('AUTHENTICATION_FAILED', `PostgreSQL of sink ${sink}: ${error.message}`, { sink }, error)
+  }
   if (!isServerError(error)) {
     return new PawlError(
       'SINK_UNAVAILABLE',

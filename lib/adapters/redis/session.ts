@@ -4,7 +4,7 @@
  * Connected when it is handed out. A server that is part of a cluster refuses many keys without a common hash tag
  * only in the middle of a script, so that is checked here first.
  */
-import { PawlError } from '../../model/errors.ts'
+import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { PooledSession } from '../shared/session-pool.ts'
 import type { RedisClient } from './driver.ts'
 import { translated } from './errors.ts'
@@ -57,7 +57,7 @@ export async function redisSession(
     return session
   } catch (error) {
     client.disconnect(false)
-    throw translated(lastError ?? error, sink)
+    throw translated(isPawlError(error) ? error : (lastError ?? error), sink)
   }
 }
 
