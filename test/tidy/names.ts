@@ -28,6 +28,7 @@ export const exceptions: readonly { readonly names: RegExp; readonly reason: str
     names: /^(child|worker|broker|this)Process$|^process(Place|Stat|Id)$/,
     reason: 'a process of the operating system',
   },
+  { names: /^processData$/, reason: 'what kafkajs calls the method that takes what arrives on a socket' },
 ]
 
 /** Files in `epoch/` and `cli/` are verbs; these are the nouns that their rooms are about. */

@@ -140,10 +140,10 @@ async function load(): Promise<Internals> {
 
 /** kafkajs keeps the empty rest of the last answer, and would copy the next one only to put it behind that. */
 function keepWhole(connection: KafkaJsConnection): void {
-  const processData = connection.processData.bind(connection)
+  const take = connection.processData.bind(connection)
   connection.processData = (piece) => {
     if (connection.bytesBuffered === 0) connection.chunks.length = 0
-    processData(piece)
+    take(piece)
   }
 }
 
