@@ -198,15 +198,16 @@ function chaosOf(
 ): Chaos {
   const failing = options.failing ?? random.int(8)
   const rollbackChance = (options.rollbacks ?? true) && random.chance(0.3) ? 0.01 : 0
+  const outageChance = random.pick([0, 0, 0.01, 0.05])
   const backups = new Map<string, ReturnType<NonNullable<ReturnType<World['sinks']['get']>>['snapshot']>>()
   let arrived = 0
   const arrive = (count: number) => {
-    for (const { source, partition, record } of arrivals.slice(arrived, arrived + count))
-      void world.logs.get(source)!.append(partition, [record])
+    for (const arrival of arrivals.slice(arrived, arrived + count)) lay(world, random, arrival)
     arrived = Math.min(arrivals.length, arrived + count)
   }
   const disturb = () => {
     if (random.chance(0.03)) arrive(1 + random.int(5))
+    if (random.chance(outageChance)) takeDown(world, random)
     if (rollbackChance === 0) return
     for (const [id, sink] of world.sinks) {
       if (random.chance(0.02)) backups.set(id, sink.snapshot())
@@ -240,4 +241,29 @@ function chaosOf(
       }
     },
   }
+}
+
+/** Appends a record, now and then after a hole, after an aborted transaction, or in a partition that is new. */
+function lay(world: World, random: Prng, { source, partition, record }: Arrival): void {
+  const log = world.logs.get(source)!
+  const oddity = random.int(60)
+  if (oddity === 0) log.skip(partition, BigInt(1 + random.int(4)))
+  if (oddity === 1) log.appendAborted(partition, [record])
+  if (oddity === 2) {
+    log.grow(partition + 2)
+    world.note(`${source} has at least ${partition + 2} partitions`)
+    void log.append(partition + 1, [record])
+  } else void log.append(partition, [record])
+}
+
+/** One sink does not answer for some calls. */
+function takeDown(world: World, random: Prng): void {
+  const [id, sink] = random.pick([...world.sinks])
+  if (sink.down) return
+  sink.down = true
+  world.note(`sink ${id} is down`)
+  world.after(random.pick([1, 5, 30, 150]), () => {
+    sink.down = false
+    world.note(`sink ${id} is up again`)
+  })
 }
