@@ -38,6 +38,8 @@ export interface ProxiedCall {
   readonly path: string
   /** `DynamoDB_20120810.PutItem` → `PutItem`; empty for S3. */
   readonly operation: string
+  /** `app/NAME` of the user agent, by which a client of the SDK can say who it is; empty when it does not. */
+  readonly caller: string
 }
 
 export interface FaultProxy {
@@ -47,6 +49,8 @@ export interface FaultProxy {
   readonly calls: readonly ProxiedCall[]
   /** The next `times` matching requests (1) suffer the fault. */
   plan(matches: (call: ProxiedCall) => boolean, fault: ProxyFault, times?: number): void
+  /** As `plan`, before all other rules. */
+  planFirst(matches: (call: ProxiedCall) => boolean, fault: ProxyFault, times?: number): void
   /** Faults that were planned and have not happened. */
   readonly left: number
   /** Drops rules and notes. */
@@ -73,8 +77,11 @@ interface Passing {
   readonly forward: () => Promise<Answer>
 }
 
-/** Listens on a free port and passes on to `endpoint`. */
-export async function faultProxy(endpoint: string): Promise<FaultProxy> {
+/** Listens on a free port and passes on to `endpoint`. `observe` sees every request with its body. */
+export async function faultProxy(
+  endpoint: string,
+  observe: (call: ProxiedCall, body: Buffer) => void = () => {},
+): Promise<FaultProxy> {
   const calls: ProxiedCall[] = []
   const rules: Rule[] = []
   const sockets = new Set<Socket>()
@@ -83,6 +90,7 @@ export async function faultProxy(endpoint: string): Promise<FaultProxy> {
       .then((body) => {
         const call = callOf(incoming)
         calls.push(call)
+        observe(call, body)
         const rule = rules.find(({ times, matches }) => times > 0 && matches(call))
         if (rule !== undefined) rule.times--
         const forward = () => send(endpoint, incoming, body)
@@ -99,6 +107,7 @@ export async function faultProxy(endpoint: string): Promise<FaultProxy> {
     endpoint: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
     calls,
     plan: (matches, fault, times = 1) => void rules.push({ matches, fault, times }),
+    planFirst: (matches, fault, times = 1) => void rules.unshift({ matches, fault, times }),
     get left() {
       return rules.reduce((sum, { times }) => sum + times, 0)
     },
@@ -115,7 +124,9 @@ export async function faultProxy(endpoint: string): Promise<FaultProxy> {
 
 function callOf({ method = '', url = '', headers }: IncomingMessage): ProxiedCall {
   const target = headers['x-amz-target']
-  return { method, path: url, operation: typeof target === 'string' ? (target.split('.').at(-1) ?? '') : '' }
+  const operation = typeof target === 'string' ? (target.split('.').at(-1) ?? '') : ''
+  const agent = `${headers['user-agent'] ?? ''} ${headers['x-amz-user-agent'] ?? ''}`
+  return { method, path: url, operation, caller: /(?:^| )app\/(\S+)/.exec(agent)?.[1] ?? '' }
 }
 
 async function suffer(fault: ProxyFault | null, { incoming, outgoing, forward }: Passing): Promise<void> {
