@@ -12,6 +12,7 @@ import { createSegmentLog } from '../../lib/adapters/segments/log.ts'
 import type { ProgressEvent } from '../../lib/model/event.ts'
 import { type EmbeddedPlace, openPlace } from '../../lib/places/embedded.ts'
 import { type RunOptions, type RunOutcome, runPipeline } from '../../lib/places/run.ts'
+import type { ClusterSpec } from '../../lib/ports/spec.ts'
 import { compile } from '../../lib/stream/compile.ts'
 import type { Compiled } from '../../lib/stream/compiled.ts'
 
@@ -24,18 +25,27 @@ export interface Installation {
   run(options?: Pick<RunOptions, 'signal' | 'resume'>): Promise<RunOutcome>
   /** Waits until something was told. */
   told(event: ProgressEvent['event'], after?: number): Promise<ProgressEvent>
+  /** Another build of the pipeline on the same directory. */
+  rebuild(pipeline: unknown): Installation
   remove(): void
 }
 
-/** Installs a pipeline; `stage` keeps its markers apart from those of other tests. */
-export function install(pipeline: unknown): Installation {
-  const directory = mkdtempSync(join(tmpdir(), 'pawl-run-'))
+/** Where an installation is, and where its topics are: in the directory unless a cluster is given. */
+export interface InstallOptions {
+  readonly directory?: string
+  readonly stage?: string
+  readonly cluster?: ClusterSpec
+}
+
+/** Installs a pipeline; a stage of its own keeps its markers apart from those of other tests. */
+export function install(pipeline: unknown, options: InstallOptions = {}): Installation {
+  const { directory = mkdtempSync(join(tmpdir(), 'pawl-run-')), cluster = null } = options
   const compiled: Compiled = compile(pipeline)
   const events: ProgressEvent[] = []
-  const stage = `test-${randomUUID().slice(0, 8)}`
+  const { stage = `test-${randomUUID().slice(0, 8)}` } = options
   const telemetry = { emit: (event: ProgressEvent) => events.push(event) }
   const inPlace = async <T>(act: (place: EmbeddedPlace) => Promise<T>): Promise<T> => {
-    const place = await openPlace({ directory, cluster: null, stage, telemetry })
+    const place = await openPlace({ directory, cluster, stage, telemetry })
     try {
       return await act(place)
     } finally {
@@ -61,6 +71,7 @@ export function install(pipeline: unknown): Installation {
         await sleep(20)
       }
     },
+    rebuild: (next) => install(next, { ...options, directory, stage }),
     remove: () => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }),
   }
 }
