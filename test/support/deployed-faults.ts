@@ -1,7 +1,7 @@
 /**
  * What goes wrong, all the time, with the calls that functions make: throttles, losses, repetitions, delays.
  *
- * Drawn for every call; one in thirty is unlucky. Reads are only refused or lost, since nothing else can befall them.
+ * Drawn for every call and kind of fault; about one write in ten is unlucky. Reads are only refused or lost, since nothing else can befall them.
  */
 import type { Prng } from '../../lib/model/prng.ts'
 import type { FaultProxy, ProxiedCall, ProxyFault } from './fault-proxy.ts'
@@ -38,7 +38,7 @@ const faults = {
   },
 } as const satisfies Record<string, Record<'write' | 'read', readonly ProxyFault[]>>
 
-const unluckyOf = 30
+const unluckyOf = 90
 const timesMax = 1_000_000
 
 /** Begins; `end` stops it and answers with how many calls went wrong. */
@@ -54,7 +54,7 @@ export function hostileCalls(proxy: FaultProxy, random: Prng): { end(): number }
   for (const [fault, fits] of planned) {
     const matches = (call: ProxiedCall) => {
       // Every kind of fault is asked in turn: each gets its part of the bad luck.
-      const isUnlucky = !isOver && fits(call) && random.int(unluckyOf * 6) === 0
+      const isUnlucky = !isOver && fits(call) && random.int(unluckyOf) === 0
       if (isUnlucky) wrong++
       return isUnlucky
     }

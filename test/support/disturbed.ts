@@ -7,9 +7,12 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { functionNames } from '../../infra/function-names.ts'
 import { type Emulator, startEmulator } from './aws-emulator.ts'
 import { type FaultProxy, faultProxy, type ProxiedCall } from './fault-proxy.ts'
 
+const capital = (name: string) => `${name[0]?.toUpperCase()}${name.slice(1)}`
+const functionOf = new RegExp(`AWS_LAMBDA_FUNCTION_NAME=[^\\0]*?Functions(${functionNames.map(capital).join('|')})`)
 const preload = new URL('function-preload.mjs', import.meta.url).href
 
 export interface Disturbed {
@@ -70,7 +73,7 @@ function workersOf(parent: number): FunctionWorker[] {
       // Field 4, after the name in brackets; see proc(5).
       if (Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) !== parent) return []
       const environment = readFileSync(`/proc/${name}/environ`, 'utf8')
-      const found = /AWS_LAMBDA_FUNCTION_NAME=\S*?Functions([A-Z][a-z]+)Func/.exec(environment)?.[1]
+      const found = functionOf.exec(environment)?.[1]
       return found === undefined ? [] : [{ pid: Number(name), name: found.toLowerCase() }]
     } catch {
       // Ended meanwhile.

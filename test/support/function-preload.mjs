@@ -6,8 +6,11 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 
+/** Names of functions are cut at 64 characters, right behind the word that counts. */
+const names = /Functions(Trigger|Plan|Operate|Precommit|Commit|Promote|Finalize|Abort|Collect)/
+
 const { PAWL_PROXY_FILE: file, AWS_LAMBDA_FUNCTION_NAME: name } = process.env
 if (name && file && existsSync(file)) {
   process.env.AWS_ENDPOINT_URL = readFileSync(file, 'utf8')
-  process.env.AWS_SDK_UA_APP_ID = /Functions([A-Z][a-z]+)Func/.exec(name)?.[1]?.toLowerCase() ?? 'unknown'
+  process.env.AWS_SDK_UA_APP_ID = names.exec(name)?.[1]?.toLowerCase() ?? 'unknown'
 }
