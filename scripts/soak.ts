@@ -2,10 +2,11 @@
  * The soak: real processes under `kill -9`, until it is plain that nothing is lost or repeated.
  *
  * Kafka to Kafka and log to files, each a word count whose workers are killed, doubled, stopped and let go on, while
- * its broker comes and goes; then the long simulation, where `soak-simulation.ts` is there. A foreign reader of the
- * output must see the exact fold of the input, epoch by epoch.
+ * its broker comes and goes; a deployment on an emulator of AWS under all of `soak-aws.ts`; then the long simulation,
+ * where `soak-simulation.ts` is there. A foreign reader of the output must see the exact fold of the input, epoch by
+ * epoch.
  *
- *     npm run soak -- [--only kafka|embedded|sharded|simulation] [--lines N] [--kills N] [--seed N] [--keep]
+ *     npm run soak -- [--only kafka|embedded|sharded|aws|simulation] [--lines N] [--kills N] [--seed N] [--keep]
  *
  * SEEDS in the environment is how many seeds the simulation runs. Exit code 1 when anything failed.
  */
@@ -13,9 +14,11 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { missingEmulatorTool } from '../test/support/aws-emulator.ts'
 import { missingTool } from '../test/support/kafka-broker.ts'
 import { type Ordeal, type OrdealOptions, ordeal } from '../test/support/worker-ordeal.ts'
 import { embeddedWorld, kafkaWorld, type World } from '../test/support/worker-world.ts'
+import { soakAws } from './soak-aws.ts'
 
 const { values } = parseArgs({
   options: {
@@ -40,6 +43,12 @@ await part('kafka', async () => {
 })
 await part('embedded', async () => endure(await embeddedWorld(), hardships))
 await part('sharded', async () => endure(await embeddedWorld({ exportName: 'sharded' }), hardships))
+await part('aws', async () => {
+  const missing = missingTool() ?? missingEmulatorTool()
+  if (missing !== null) throw new Error(missing)
+  const figures = await soakAws({ seed, lines, kills, say: (line) => console.log(`  ${line}`) })
+  console.log(tableOf(figures))
+})
 const simulation = fileURLToPath(new URL('soak-simulation.ts', import.meta.url))
 if (existsSync(simulation))
   await part('simulation', async () => {
@@ -97,5 +106,9 @@ function figuresOf(result: Ordeal): string {
     ['wall time', `${result.seconds.toFixed(1)} s`],
     ['verdict', faults.length === 0 ? 'the exact fold of the input' : `${faults.length} faults`],
   ]
+  return tableOf(rows)
+}
+
+function tableOf(rows: readonly (readonly [string, string | number])[]): string {
   return rows.map(([label, value]) => `  ${label.padEnd(16)}${value.toLocaleString('en-US')}`).join('\n')
 }

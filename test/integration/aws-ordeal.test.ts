@@ -117,7 +117,7 @@ describe.skipIf(missing !== null)('a disturbed deployment', () => {
     expect(await copying.executions()).toEqual(before)
   })
 
-  test('loses and repeats nothing, whatever happens to functions, calls, rings, broker and emulator', async () => {
+  test('cases 66 and 67: loses and repeats nothing, whatever happens to functions, calls, rings, broker and emulator', async () => {
     const deeds = { kills: 5, stops: 1, twins: 1, late: 1, brokers: 1, emulators: 1 }
     const result = await deployedOrdeal({ disturbed, broker, deployed: counting }, { ...deeds, seed: 5, lines: 10_000 })
     console.log(JSON.stringify({ ...result, faults: undefined }))
