@@ -108,9 +108,8 @@ export function createDriver(options: DriverOptions): Driver {
     untilDone,
     async untilOver(options) {
       do {
-        for (let turns = 0; unfinished.size > 0; turns++) {
+        for (let turns = 0; world.releaseAll() || unfinished.size > 0; turns++) {
           mustHoldThat(turns < turnsMax, 'every process ends once it is let go')
-          world.releaseAll()
           await turn()
         }
         mustBeWhole()

@@ -86,6 +86,8 @@ function fixSettings(compiled: Compiled, fixed: Partial<Settings> = {}): Compile
     epoch: { spanMax: 6, fuseSpanMax: 0, convictAfter: 1_000_000 },
     checkpoint: { ...compiled.settings.checkpoint, intervalMs: 0 },
     retain: { epochs: 100 },
+    // A successor watches for few calls, so that zombies meet it at work.
+    leaseMs: 40_000,
     ...fixed,
   }
   return { ...compiled, settings }

@@ -34,7 +34,7 @@ export const faultKinds: readonly Fault['fault'][] = [
   'timeout',
 ]
 
-/** Every way in which one call can go wrong, with zombies that come back soon, later and last of all. */
+/** Every way in which one call can go wrong, with zombies that come back before, during and after their successor. */
 export const everyFault: readonly Fault[] = [
   { fault: 'crash-before' },
   { fault: 'crash-after' },
@@ -43,7 +43,7 @@ export const everyFault: readonly Fault[] = [
   { fault: 'repeated', answer: 'first' },
   { fault: 'repeated', answer: 'second' },
   ...[1, 7, 30].map((calls) => ({ fault: 'late', calls }) as const),
-  ...[3, 12, 40, 1e9].map((calls) => ({ fault: 'zombie', calls }) as const),
+  ...[3, 24, 40, 75, 1e9].map((calls) => ({ fault: 'zombie', calls }) as const),
   ...[2, 9, 25, 1e9].map((calls) => ({ fault: 'timeout', calls }) as const),
 ]
 

@@ -92,6 +92,7 @@ function drawSettings(compiled: Compiled, random: Prng, fixed: Partial<Settings>
     },
     retain: { epochs: random.pick([100, 100, 12]) },
     runEpochsMax: 2 + random.int(20),
+    leaseMs: random.pick([40_000, 40_000, 150_000]),
     ...fixed,
   }
   return { ...compiled, settings: drawn, topology: compiled.topology }

@@ -31,10 +31,10 @@ const unfused = 0
 
 /** Every form, the short ones first. */
 export const exhaustiveCases: readonly ExhaustiveCase[] = [
-  { name: 'fused epochs, two lanes', sample: wordCount(5), options: epochs(3, fused) },
+  { name: 'fused epochs, two lanes', sample: wordCount(4), options: epochs(2, fused) },
   { name: 'two shards, stage by stage', sample: wordCount(3), options: epochs(2, unfused, { shards: 2 }) },
   { name: 'windows with late output', sample: windows(10), options: epochs(5, fused) },
-  { name: 'two sinks and dead letters', sample: deadLetters(8), options: epochs(5, fused) },
+  { name: 'two sinks and dead letters', sample: deadLetters(6), options: epochs(4, fused) },
   {
     name: 'runs that hand over after each epoch',
     sample: passthrough(3),

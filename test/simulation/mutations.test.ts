@@ -252,6 +252,6 @@ describe.each(proofs)('invariant %i: the simulation catches', (_, list) => {
       if (breaks === null) expect(invariant).toBeNull()
       else expect(invariant).toMatch(breaks)
     },
-    120_000,
+    240_000,
   )
 })
