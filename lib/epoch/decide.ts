@@ -81,7 +81,7 @@ function decideAsHolder(facts: Facts, head: Head): Decision {
   if (isSpent(facts, head)) return { decision: 'hand-over', head }
   const missing = missingLanes(facts, head)
   if (missing.length > 0) return { decision: 'register', head, missing }
-  const waitMs = dueAtMs(facts, head) - nowMs
+  const waitMs = dueAtMs(facts, head, facts.run.behind) - nowMs
   if (waitMs > 0) return { decision: 'wait', head, waitMs: Math.min(waitMs, Math.floor(head.run.leaseMs / 8)) }
   return { decision: 'survey', head }
 }
@@ -101,9 +101,13 @@ function missingLanes(facts: Facts, head: Head): { sink: string; lane: number }[
   )
 }
 
-/** When the next epoch may open: restart delay, checkpoint interval and minimum pause. */
-export function dueAtMs(facts: Pick<Facts, 'settings'>, head: Head): number {
+/**
+ * When the next epoch may open: restart delay, checkpoint interval and minimum pause. The interval is for input that
+ * trickles in; what one epoch could not take need not wait for it.
+ */
+export function dueAtMs(facts: Pick<Facts, 'settings'>, head: Head, behind = false): number {
   const { intervalMs, minPauseMs } = facts.settings.checkpoint
-  if (head.committed.epoch === 0) return head.failures.notBeforeMs
-  return Math.max(head.failures.notBeforeMs, head.committed.openedAtMs + intervalMs, head.committed.atMs + minPauseMs)
+  const { committed, failures } = head
+  if (committed.epoch === 0) return failures.notBeforeMs
+  return Math.max(failures.notBeforeMs, committed.openedAtMs + (behind ? 0 : intervalMs), committed.atMs + minPauseMs)
 }

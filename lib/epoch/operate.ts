@@ -164,7 +164,12 @@ async function consumeRanges(task: Task): Promise<RangeText[]> {
   for (const range of ranges) {
     if (range.start === range.end) continue
     const source = await openSource(job, range.source, plan.incarnation)
-    const wanted = { partition: range.partition, start: BigInt(range.start), end: BigInt(range.end), topicId: range.topicId }
+    const wanted = {
+      partition: range.partition,
+      start: BigInt(range.start),
+      end: BigInt(range.end),
+      topicId: range.topicId,
+    }
     for await (const batch of source.read(wanted)) {
       program.consume(range.source, batch)
       await between(task)

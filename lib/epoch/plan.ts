@@ -180,7 +180,8 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey): Promise<S
   const key = { attempt: attempt.attempt, epoch, generation: head.generation, incarnation: head.incarnation }
   const planned = planOf(job, run, amended.head, key, found, nowMs)
   await seal(job.place.store, planName(head.pipeline, head.incarnation, attempt.attempt), planned)
-  const spent = spend(run, epochEvents(planned.stageTasks, planned.lanes.length))
+  const behind = found.ranges.some((range) => !range.caughtUp)
+  const spent = { ...spend(run, epochEvents(planned.stageTasks, planned.lanes.length)), behind }
   const tasks = tasksOf(spent, key, 0, planned.stageTasks[0], null)
   job.place.telemetry.emit({
     event: 'opened',

@@ -28,7 +28,10 @@ export type RestartStrategy =
     }
 
 export interface CheckpointSettings {
-  /** From the start of one epoch to the start of the next. 0: as fast as there is input. */
+  /**
+   * From the start of one epoch to the start of the next. 0: as fast as there is input. While there is more input than
+   * an epoch may take, the next one starts at once.
+   */
   readonly intervalMs: number
   /** From the end of one epoch to the start of the next, at least. */
   readonly minPauseMs: number

@@ -21,6 +21,8 @@ export interface RunKey {
   readonly startedAtMs: number
   /** Events that the execution may have by now, as an upper estimate; absent at its start. */
   readonly events?: number
+  /** The last epoch that it opened left input behind: more than an epoch may take. Only saves a wait. */
+  readonly behind?: boolean
 }
 
 /** Input of plan: the run, and what it has watched. */

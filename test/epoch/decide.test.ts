@@ -196,3 +196,13 @@ test('the next epoch is due after the restart delay, the interval and the minimu
   expect(dueAtMs({ settings }, { ...head, committed: { ...head.committed, openedAtMs: 2000 } })).toBe(2100)
   expect(dueAtMs({ settings }, { ...head, committed: { ...head.committed, epoch: 0 } })).toBe(0)
 })
+
+test('what one epoch could not take does not wait for the interval, but for delay and pause', () => {
+  const settings = {
+    ...defaultSettings,
+    checkpoint: { ...defaultSettings.checkpoint, intervalMs: 10_000, minPauseMs: 30 },
+  }
+  const head = headWith({ committed: { ...mine.committed, openedAtMs: 1000, atMs: 1080 } })
+  expect(dueAtMs({ settings }, head, true)).toBe(1110)
+  expect(dueAtMs({ settings }, { ...head, failures: { ...head.failures, notBeforeMs: 5000 } }, true)).toBe(5000)
+})
