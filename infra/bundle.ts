@@ -5,7 +5,7 @@
  * one and the same text in each, on which the build that the ledger records depends. A function is then given the
  * chunks that it can reach and no other; what it loads late (clients, codecs) costs nothing until it is used.
  */
-import { cpSync, mkdirSync, mkdtempSync, statSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
@@ -35,6 +35,8 @@ export function bundleFunctions(entry: string): Readonly<Record<FunctionName, Bu
   const known = bundled.get(file)
   if (known) return known
   const directory = mkdtempSync(join(tmpdir(), 'pawl-bundle-'))
+  // By then the CDK has taken what it needs into its assembly.
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
   const { outputs } = build(file, join(directory, 'all')).metafile
   const made = Object.fromEntries(
     functionNames.map((name) => [name, pick(outputs, name, join(directory, name))]),

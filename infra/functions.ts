@@ -4,7 +4,7 @@
  * The state machine calls versions, so that an epoch in flight never mixes two builds; older versions stay for
  * executions that began with them.
  */
-import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib'
+import { Annotations, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib'
 import * as iam from 'aws-cdk-lib/aws-iam'
 import * as lambda from 'aws-cdk-lib/aws-lambda'
 import * as logs from 'aws-cdk-lib/aws-logs'
@@ -12,7 +12,7 @@ import { Construct } from 'constructs'
 import type { FunctionEnvironment } from '../functions/environment.ts'
 import { stepTimeoutSeconds } from '../lib/epoch/machine.ts'
 import { limits } from '../lib/model/limits.ts'
-import { type Bundle, bundleFunctions } from './bundle.ts'
+import { type Bundle, bundleFunctions, operateBytesMax } from './bundle.ts'
 import { type FunctionName, functionNames } from './function-names.ts'
 import { because } from './nag.ts'
 import type { ExactlyOncePipelineProps } from './props.ts'
@@ -34,6 +34,9 @@ export class Functions extends Construct {
   constructor(scope: Construct, id: string, props: FunctionsProps) {
     super(scope, id)
     const bundles = bundleFunctions(props.pipeline.entry)
+    const { bytes, startBytes } = bundles.operate
+    const size = `operate is bundled to ${bytes} of ${operateBytesMax} bytes, ${startBytes} of them loaded at its start`
+    Annotations.of(this).addInfo(size)
     const made = functionNames.map((name) => [name, newFunction(this, name, props, bundles[name])] as const)
     this.byName = Object.fromEntries(made) as Record<FunctionName, lambda.Function>
   }
@@ -53,7 +56,7 @@ function newFunction(scope: Construct, name: FunctionName, props: FunctionsProps
   const { vpc, subnets, securityGroups } = pipeline.source
   const made = new lambda.Function(own, 'Function', {
     description: `pawl ${pipelineId} (${pipeline.stageName}): ${name}`,
-    runtime: new lambda.Runtime('nodejs24.x', lambda.RuntimeFamily.NODEJS, { supportsInlineCode: true }),
+    runtime: lambda.Runtime.NODEJS_24_X,
     architecture: lambda.Architecture.ARM_64,
     code: lambda.Code.fromAsset(bundle.directory),
     handler: `${name}.run`,

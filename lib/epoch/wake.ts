@@ -23,7 +23,7 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
   const { pipeline } = job.compiled.topology
   switch (event.wake) {
     case 'ring':
-      return rung(job)
+      return rung(job, event.resume)
     case 'tick': {
       const seen = await look(job)
       if (seen.lag !== null) telemetry.emit({ event: 'lag', pipeline, lag: seen.lag })
@@ -43,8 +43,8 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
   }
 }
 
-async function rung(job: Job): Promise<Woken> {
-  return { rung: true, run: await ring(job.place, job.compiled.topology.pipeline) }
+async function rung(job: Job, resume = false): Promise<Woken> {
+  return { rung: true, run: await ring(job.place, job.compiled.topology.pipeline, resume) }
 }
 
 /** True when every offset that the event names lies below what is committed. A topic that is not read says nothing. */

@@ -20,18 +20,22 @@ export type Wake =
   | { readonly wake: 'tick' }
   /** An execution ended other than by its own will. */
   | { readonly wake: 'death'; readonly place: string }
-  /** Anything else, such as a person who invokes the function. */
-  | { readonly wake: 'ring' }
+  /** Anything else, such as a person who invokes the function; with `resume: true` in the event to lift a park. */
+  | { readonly wake: 'ring'; readonly resume?: boolean }
 
 /** Understands an event of any shape. */
 export function wakeOf(event: unknown): Wake {
-  const { eventSource, records, source, 'detail-type': type, detail } = fieldsOf(event)
+  const { eventSource, records, source, 'detail-type': type, detail, resume } = fieldsOf(event)
   if (eventSource === 'aws:kafka' || eventSource === 'SelfManagedKafka') return wakeOfRecords(records)
   if (source === 'aws.states' && type === 'Step Functions Execution Status Change') {
     const { executionArn } = fieldsOf(detail)
     return typeof executionArn === 'string' ? { wake: 'death', place: executionArn } : { wake: 'ring' }
   }
-  return source === 'aws.events' && type === 'Scheduled Event' ? { wake: 'tick' } : { wake: 'ring' }
+  return source === 'aws.events' && type === 'Scheduled Event' ? { wake: 'tick' } : ringOf(resume)
+}
+
+function ringOf(resume: unknown): Wake {
+  return resume === true ? { wake: 'ring', resume } : { wake: 'ring' }
 }
 
 /** A batch of which any part is not understood says nothing: a bare ring loses nothing. */

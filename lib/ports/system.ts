@@ -35,6 +35,8 @@ export interface RunStart {
   readonly pipeline: string
   readonly sequence: number
   readonly wakes: number
+  /** A person asked to go on although the pipeline is parked. */
+  readonly resume?: boolean
 }
 
 /** Runs one task somewhere. */

@@ -133,6 +133,13 @@ describe('an event of records', () => {
   })
 })
 
+test('a person who resumes starts a run that lifts the park', async () => {
+  await wake(job, tick)
+  await walk()
+  expect(await wake(job, wakeOf({ resume: true }))).toEqual({ rung: true, run: 'started' })
+  expect(memory.place.starts).toEqual([{ pipeline: 'words', sequence: 2, wakes: 2, resume: true }])
+})
+
 describe('a tick', () => {
   test('reports lag, and starts nothing when there is nothing to do', async () => {
     await append(1, 4)

@@ -46,6 +46,11 @@ describe('wakeOf', () => {
     expect(wakeOf({ source: 'aws.s3' })).toEqual({ wake: 'ring' })
   })
 
+  test('a person may ask to go on although the pipeline is parked', () => {
+    expect(wakeOf({ resume: true })).toEqual({ wake: 'ring', resume: true })
+    expect(wakeOf({ resume: 'yes' })).toEqual({ wake: 'ring' })
+  })
+
   test('a forged event of any shape is understood somehow', () => {
     const forged = fc.record({
       eventSource: fc.constantFrom('aws:kafka', 'x'),

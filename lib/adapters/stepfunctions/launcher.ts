@@ -122,9 +122,9 @@ function isExecution(place: string): boolean {
   return arn === 'arn' && service === 'states' && kind === 'execution'
 }
 
-function runKey({ pipeline, sequence }: RunStart, place: string, lingerMs: number): RunKey {
+function runKey({ pipeline, sequence, resume = false }: RunStart, place: string, lingerMs: number): RunKey {
   const id = randomBytes(16).toString('hex')
-  return { pipeline, id, sequence, place, lingerMs, resume: false, startedAtMs: Date.now() }
+  return { pipeline, id, sequence, place, lingerMs, resume, startedAtMs: Date.now() }
 }
 
 /** An execution that waits to be redriven was ended, and may yet go on. */
