@@ -101,7 +101,9 @@ test('a constraint parks the pipeline, which names the row; resumed once the tab
   expect(shown).toEqual([1, 2, 3, 4, 5, 6].map((id) => ({ id, cents: id === 5 ? -5 : id })))
 })
 
-test('a server that is gone between commit and promote loses nothing and repeats nothing', async ({ postgres }) => {
+test('case 21: a server that is gone between commit and promote loses nothing and repeats nothing', async ({
+  postgres,
+}) => {
   const table = freshName('rows')
   await postgres.query(`CREATE TABLE ${table} (n int)`)
   const numbers = pipeline(table.replace('_', '-'), settings)

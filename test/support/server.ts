@@ -69,8 +69,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     if (child.exitCode !== null || child.signalCode !== null) return
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.ref()
-    child.kill('SIGKILL')
+    // PostgreSQL's own processes would outlive it for a moment, and go on answering.
+    const descendants = childrenOf(child.pid!)
+    for (const pid of [child.pid!, ...descendants]) signal(pid, 'SIGKILL')
     await ended
+    while (descendants.some(runs)) await sleep(5)
   }
   return {
     port,
@@ -108,6 +111,32 @@ async function launch(
     await sleep(50)
   }
   return child
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  } catch {
+    return []
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** False for a process that is gone, and for one that only waits to be reaped. */
+function runs(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat[stat.lastIndexOf(')') + 2] !== 'Z'
+  } catch {
+    return false
+  }
 }
 
 interface Identity {

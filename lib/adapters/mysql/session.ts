@@ -80,6 +80,7 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
       return alive
     },
     async begin() {
+      checked.clear()
       await query('START TRANSACTION READ WRITE')
     },
     lockMarker: (lane) => markerOf(lane, ' FOR UPDATE'),

@@ -40,6 +40,8 @@ export interface SessionPool<S> {
 }
 
 const pausesMsDefault = [0, 100, 400]
+/** How long the end of a session may take. */
+const endMs = 1000
 
 /** A pool without any session yet. */
 export function sessionPool<S extends PooledSession>(options: SessionPoolOptions<S>): SessionPool<S> {
@@ -59,7 +61,7 @@ export function sessionPool<S extends PooledSession>(options: SessionPoolOptions
     try {
       const result = await act(session)
       if (!closed && session.alive && idle.length < idleMax) idle.push(session)
-      else await session.end()
+      else await ended(session)
       return result
     } catch (error) {
       session.destroy()
@@ -81,9 +83,24 @@ export function sessionPool<S extends PooledSession>(options: SessionPoolOptions
     },
     async close() {
       closed = true
-      await Promise.all(idle.splice(0).map((session) => session.end()))
+      await Promise.all(idle.splice(0).map(ended))
     },
   }
+}
+
+/** Ends a session in an orderly way, unless the other side does not take part. */
+function ended(session: PooledSession): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(impatience)
+      resolve()
+    }
+    const impatience = setTimeout(() => {
+      session.destroy()
+      resolve()
+    }, endMs)
+    session.end().then(done, done)
+  })
 }
 
 /** A session that comes too late is destroyed. */

@@ -82,3 +82,15 @@ test('does not hand out a session that broke while it was idle', async () => {
   await pool.use(async (session) => expect(session.alive).toBe(true))
   expect(seen.opened).toBe(2)
 })
+
+test('closes even when the other side takes no part in the end', async () => {
+  let destroyed = false
+  const destroy = () => {
+    destroyed = true
+  }
+  const session = { alive: true, end: () => new Promise<void>(() => {}), destroy }
+  const pool = sessionPool({ sink: 's', open: async () => session, idleMax: 1, timeoutMs: 1000 })
+  await pool.use(async () => {})
+  await pool.close()
+  expect(destroyed).toBe(true)
+})
