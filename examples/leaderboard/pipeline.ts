@@ -25,7 +25,7 @@ export default pipeline('leaderboard', { checkpoint: { intervalMs: 200 } })
   .aggregate('points', { create: () => 0, add: (sum, goal) => sum + goal.points })
   .to(
     'board',
-    redis<number>({
+    redis({
       connection: () => process.env.REDIS_URL ?? 'redis://127.0.0.1:6379/0',
       type: 'sorted-set',
       key: 'leaderboard',

@@ -30,6 +30,7 @@ export function crashPipeline(connection: string) {
       postgres({
         connection,
         table: 'totals',
+        lanes: 3,
         mode: 'upsert',
         key: ['customer'],
         row: (count: number, customer: string) => ({ customer, orders: count }),
