@@ -61,7 +61,7 @@ export interface RedisOptions<K, V> {
   readonly timeoutMs?: number
 }
 
-/** One script stops the server for as long as it runs: about 0.2 s for this many rows. */
+/** One script stops the server for as long as it runs: about a second for this many rows. */
 const limits = Object.freeze({ laneRowsMax: 200_000, laneBytesMax: 64 * 1024 * 1024 })
 
 /** Describes a target in Redis. Throws `PIPELINE_INVALID` for options that contradict each other. */
