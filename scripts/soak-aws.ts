@@ -25,7 +25,7 @@ export interface SoakAwsOptions {
 /** Kills at least; fewer would leave the moments to chance. */
 const killsMin = 30
 /** More would measure the emulator. */
-const linesMax = 200_000
+const linesMax = 60_000
 
 /** Brings everything up, runs the ordeal, takes everything down; answers with figures. Throws what is wrong. */
 export async function soakAws({ seed, lines, kills, say }: SoakAwsOptions): Promise<[string, string | number][]> {

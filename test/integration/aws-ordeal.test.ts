@@ -65,12 +65,17 @@ async function copyEpochs(epochs: number) {
 /** What roles allow and no test makes a function do; each with its reason. */
 const reasons: readonly { readonly grants: RegExp; readonly reason: string }[] = [
   { grants: /^\w+ logs:/, reason: 'Lambda writes the logs of a function in its name' },
-  { grants: /^\w+ s3:AbortMultipartUpload/, reason: 'only a large upload that fails is aborted' },
+  { grants: /^\w+ s3:ListBucket /, reason: 'without it a missing object looks like a forbidden one' },
+  { grants: /^\w+ s3:AbortMultipartUpload /, reason: 'only a large upload that fails is aborted' },
+  { grants: /^abort s3:GetObject /, reason: 'an attempt may have been given up before any task had a result' },
   {
-    grants: /^(operate|precommit|promote|collect|abort) dynamodb:PutItem .*HEAD/,
-    reason: 'a slow step renews the lease',
+    grants: /^(operate|precommit|promote|collect) dynamodb:PutItem PIPELINE#ordeal$/,
+    reason: 'renews the lease after a quarter of it; collect raises what is retained',
   },
-  { grants: /^\w+ s3:(GetObject|ListBucket)/, reason: 'a cold function reads what a warm one remembers' },
+  {
+    grants: /^(commit|promote) dynamodb:GetItem PIPELINE#ordeal#HISTORY$/,
+    reason: 'tells whose an epoch became after a lost answer, and what a marker means',
+  },
 ]
 
 const shown = ({ caller, action, resource, leadingKey }: Grant) => `${caller} ${action} ${leadingKey ?? resource}`

@@ -9,7 +9,9 @@ import { lines, wordCounts, wordsOf } from '../../examples/word-count/pipeline.t
 
 export default pipeline('ordeal', {
   checkpoint: { intervalMs: 500, timeoutMs: 4000 },
-  epoch: { spanMax: 20_000 },
+  epoch: { spanMax: 1000 },
+  // A fresh execution every few epochs: what a long run does every hundred.
+  runEpochsMax: 2,
   retain: { epochs: 1000 },
   // Killed again and again in the same epoch, it would else wait ever longer before it tries again.
   restart: { strategy: 'fixed-delay', attempts: 1000, delayMs: 50 },
