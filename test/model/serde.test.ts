@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { bytes, json, nullable, text } from '../../lib/model/serde.ts'
 
@@ -46,4 +47,15 @@ test('a schema gives its output, or says where the value is wrong', () => {
   })
   expect(serde.decode(batch, 2, 9)).toBe(2)
   expect(() => serde.decode(Buffer.from('{"n":3}'), 0, 7)).toThrow('n: must be 1')
+})
+
+test('text comes back as it was, short or long, ASCII or not', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 12 }), fc.string({ maxLength: 5 }), (value, before) => {
+      const source = Buffer.from(`${before}${value}tail`)
+      const start = Buffer.byteLength(before)
+      const decoded = text().decode(source, start, start + Buffer.byteLength(value))
+      expect(decoded).toBe(Buffer.from(value).toString())
+    }),
+  )
 })
