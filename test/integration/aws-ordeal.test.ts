@@ -152,7 +152,7 @@ describe.skipIf(missing !== null)('a disturbed deployment', () => {
     // The copy saw no trouble: only the word count had occasion for all that it may do.
     const unused = own.filter((grant) => !asks.some((ask) => covers(grant, ask))).map(shown)
     const known = reasons.filter(({ grants: pattern }) => unused.some((text) => pattern.test(text)))
-    console.log(JSON.stringify({ asks: asks.length, grants: own.length, unused, reasons: known.length }))
+    console.log(JSON.stringify({ asks: asks.length, grants: own.length, unused: unused.length, reasons: known.length }))
     expect(unused.filter((text) => !reasons.some(({ grants: pattern }) => pattern.test(text)))).toEqual([])
   })
 })
