@@ -43,12 +43,11 @@ const timesMax = 1_000_000
 
 /** Begins; `end` stops it and answers with how many calls went wrong. */
 export function hostileCalls(proxy: FaultProxy, random: Prng): { end(): number } {
-  const planned: [ProxyFault, (call: ProxiedCall) => boolean][] = []
-  for (const service of ['dynamodb', 's3'] as const)
-    for (const kind of ['write', 'read'] as const) {
-      const each = faults[service][kind]
-      for (const fault of each) planned.push([fault, (call) => kindOf(call) === `${service} ${kind}`])
-    }
+  const planned = Object.entries(faults).flatMap(([place, kinds]) =>
+    Object.entries(kinds).flatMap(([kind, each]) =>
+      each.map((fault) => [fault, (call: ProxiedCall) => kindOf(call) === `${place} ${kind}`] as const),
+    ),
+  )
   let isOver = false
   let wrong = 0
   for (const [fault, fits] of planned) {

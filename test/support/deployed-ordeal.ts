@@ -24,7 +24,7 @@ import { witness } from './worker-witness.ts'
 
 /** What happens, and how often. */
 export interface OrdealDeeds {
-  /** Function workers that die by SIGKILL. */
+  /** Function workers that die by SIGKILL, one or all of them at once. */
   readonly kills: number
   /** Executions that are stopped. */
   readonly stops: number
@@ -184,7 +184,9 @@ class Trial {
     await sleep(this.#random.int(400))
     const workers = this.#parts.disturbed.workers().filter(({ name }) => name !== 'collect')
     if (workers.length === 0) return false
-    process.kill(this.#random.pick(workers).pid, 'SIGKILL')
+    // One, which may be at rest; or as if their host had died, and with it whatever step is under way.
+    const doomed = this.#random.chance(0.5) ? workers : [this.#random.pick(workers)]
+    for (const { pid } of doomed) process.kill(pid, 'SIGKILL')
     return true
   }
 
