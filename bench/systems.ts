@@ -5,7 +5,8 @@
  * would start it. All read the same topics and write the same rows.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { JobCommand } from './processes.ts'
 
@@ -40,6 +41,7 @@ export interface JobSpec {
   readonly checkpoint?: string
 }
 
+const pipelines = '../dist/bench/pipelines.js'
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const opened = ['lang', 'util', 'util.concurrent', 'time', 'nio'].map(
   (name) => `--add-opens=java.base/java.${name}=ALL-UNNAMED`,
@@ -63,9 +65,11 @@ export function buildPeers(): void {
   execFileSync('mvn', ['-q', '-B', 'package'], { cwd: here('peers'), stdio: ['ignore', 'inherit', 'inherit'] })
 }
 
-/** Compiles the package, so that Pawl runs as it is published. */
+/** Compiles the package, so that Pawl runs as it is published, and the pipelines, as they would be deployed. */
 export function buildPawl(): void {
   execFileSync('npm', ['run', '-s', 'build'], { cwd: here('..'), stdio: ['ignore', 'inherit', 'inherit'] })
+  mkdirSync(here('../dist/bench'), { recursive: true })
+  writeFileSync(here(pipelines), stripTypeScriptTypes(readFileSync(here('pipelines.ts'), 'utf8')))
 }
 
 /** The command that runs the job. */
@@ -83,7 +87,7 @@ export function jobCommand(spec: JobSpec): JobCommand {
 }
 
 function pawlArguments({ job, bootstrap, directory, untilCaughtUp }: JobSpec): string[] {
-  const run = ['run', here('pipelines.ts'), '--export', job, '--dir', `${directory}/pawl`, '--json']
+  const run = ['run', here(pipelines), '--export', job, '--dir', `${directory}/pawl`, '--json']
   if (bootstrap !== null) run.push('--bootstrap', bootstrap)
   if (untilCaughtUp) run.push('--until', 'caught-up')
   return [here('../dist/cli/main.js'), ...run]
