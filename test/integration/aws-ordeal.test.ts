@@ -41,10 +41,18 @@ function record(call: ProxiedCall, body: Buffer): void {
 
 /** Lets the copy do so many epochs in one run; answers with what that took. */
 async function copyEpochs(epochs: number) {
+  for (;;) {
+    const taken = await copyOnce(epochs)
+    // The schedule may ring as well, once a minute: then it is counted again.
+    if (taken.rings === 1) return taken
+  }
+}
+
+async function copyOnce(epochs: number) {
   const messages = Array.from({ length: epochs * epochLines }, (_, i) => ({ value: `line ${i}` }))
-  await send(broker, 'copy-lines', messages)
   const before = await copying.job.place.ledger.read('copy')
   recent = []
+  await send(broker, 'copy-lines', messages)
   await copying.invoke('TriggerName', tick)
   await copying.untilAtRest(60_000)
   const after = await copying.job.place.ledger.read('copy')
@@ -56,9 +64,12 @@ async function copyEpochs(epochs: number) {
     // The emulator does not show the states within a Map: one task and one lane an epoch.
     transitions: states.length + 2 * epochs,
     waits: states.filter((name) => name === 'Wait').length,
-    s3Writes: counted(/^s3:(Put|Delete)/),
+    s3Writes: counted(/^s3:PutObject/),
     dynamoWrites: counted(/^dynamodb:(Put|Update|Delete)Item/),
     starts: counted(/^states:StartExecution/),
+    rings: recent.filter(
+      ({ action, leadingKey }) => action === 'dynamodb:UpdateItem' && leadingKey === 'PIPELINE#copy#WAKES',
+    ).length,
   }
 }
 
@@ -67,6 +78,9 @@ const reasons: readonly { readonly grants: RegExp; readonly reason: string }[] =
   { grants: /^\w+ logs:/, reason: 'Lambda writes the logs of a function in its name' },
   { grants: /^\w+ s3:ListBucket /, reason: 'without it a missing object looks like a forbidden one' },
   { grants: /^\w+ s3:AbortMultipartUpload /, reason: 'only a large upload that fails is aborted' },
+  { grants: /^plan states:DescribeExecution /, reason: 'asks whether another run that holds the pipeline is gone' },
+  { grants: /^plan (states:StartExecution|dynamodb:UpdateItem) /, reason: 'a long run hands over to a fresh one' },
+  { grants: /^finalize (s3:DeleteObject|dynamodb:GetItem .*HISTORY)/, reason: 'collects every ten epochs' },
   { grants: /^abort s3:GetObject /, reason: 'an attempt may have been given up before any task had a result' },
   {
     grants: /^(operate|precommit|promote|collect) dynamodb:PutItem PIPELINE#ordeal$/,
@@ -128,7 +142,7 @@ describe.skipIf(missing !== null)('a disturbed deployment', () => {
     console.log(JSON.stringify({ ...result, faults: undefined }))
     expect(result.faults).toEqual([])
     expect(result.done).toEqual(deeds)
-    expect(result.wrongCalls).toBeGreaterThan(10)
+    expect(result.wrongCalls).toBeGreaterThan(5)
   }, 300_000)
 
   test('the command finds the deployment sound by the name of its stack', async () => {
@@ -151,8 +165,8 @@ describe.skipIf(missing !== null)('a disturbed deployment', () => {
     expect(asks.filter((ask) => !grants.some((grant) => covers(grant, ask)))).toEqual([])
     // The copy saw no trouble: only the word count had occasion for all that it may do.
     const unused = own.filter((grant) => !asks.some((ask) => covers(grant, ask))).map(shown)
-    const known = reasons.filter(({ grants: pattern }) => unused.some((text) => pattern.test(text)))
-    console.log(JSON.stringify({ asks: asks.length, grants: own.length, unused: unused.length, reasons: known.length }))
+    console.log(JSON.stringify({ asks: asks.length, grants: own.length, unused: unused.length }))
+    expect(reasons.filter(({ grants: pattern }) => !own.some((grant) => pattern.test(shown(grant))))).toEqual([])
     expect(unused.filter((text) => !reasons.some(({ grants: pattern }) => pattern.test(text)))).toEqual([])
   })
 })

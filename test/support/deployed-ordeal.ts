@@ -70,6 +70,7 @@ const tick = { source: 'aws.events', 'detail-type': 'Scheduled Event' }
 const tickMs = 3_000
 const patienceMs = 90_000
 const partitions = 4
+const triesMax = 10
 
 /** Runs it all; what is in `parts` stays the caller's. */
 export async function deployedOrdeal(parts: OrdealParts, options: OrdealOptions): Promise<Ordeal> {
@@ -144,9 +145,17 @@ class Trial {
 
   /** Does a deed in mid-work, then waits until the pipeline has got over it. */
   async strike(deed: Deed): Promise<void> {
-    await this.#untilBusy()
-    const before = await this.epoch()
-    if (await this.#do(deed)) this.done[deed]++
+    let before = 0
+    for (let tries = 0; tries < triesMax; tries++) {
+      await this.#untilBusy()
+      before = await this.epoch()
+      if (await this.#do(deed)) {
+        this.done[deed]++
+        break
+      }
+      // Its aim was gone a moment too early.
+      await sleep(200)
+    }
     for (const until = performance.now() + patienceMs; (await this.epoch()) <= before; await sleep(100))
       if (performance.now() > until) throw new Error(`no epoch since ${deed}: ${JSON.stringify(await this.#head())}`)
   }
@@ -193,8 +202,10 @@ class Trial {
   async #stop(): Promise<boolean> {
     const running = (await this.#parts.deployed.executions()).find(({ status }) => status === 'RUNNING')
     if (running === undefined) return false
-    await this.#machines.send(new StopExecutionCommand({ executionArn: running.arn }))
-    return true
+    return this.#machines.send(new StopExecutionCommand({ executionArn: running.arn })).then(
+      () => true,
+      () => false,
+    )
   }
 
   async #startTwins(): Promise<boolean> {
