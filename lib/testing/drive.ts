@@ -114,7 +114,8 @@ export function createDriver(options: DriverOptions): Driver {
         }
         mustBeWhole()
         await untilDone(options)
-      } while (unfinished.size > 0)
+        // A call that is made late may have been put off only now.
+      } while (unfinished.size > 0 || world.releaseAll())
     },
   }
 }
@@ -134,10 +135,10 @@ function tickLauncher(world: World) {
   }
 }
 
-/** Everything that the logs hold is committed, and everything committed is promoted. */
+/** Everything that the logs hold is committed, everything committed is promoted, and no attempt was left open. */
 export async function isDone(world: World): Promise<boolean> {
   const head = await world.ledger.read(world.compiled.topology.pipeline)
-  if (head === null || head.promotedThrough < head.committed.epoch) return false
+  if (head === null || head.open !== null || head.promotedThrough < head.committed.epoch) return false
   const bytes = await world.store.read(head.committed.manifest.name)
   if (bytes === null) return false
   const { progress } = JSON.parse(bytes.toString()) as {

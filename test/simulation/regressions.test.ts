@@ -15,6 +15,16 @@ const failedOnce: readonly { readonly sample: string; readonly seed: number; rea
     seed: 13,
     mended: 'dead letters after a shuffle were held to bytes they cannot have',
   },
+  {
+    sample: 'windows with late output',
+    seed: 2_002_443,
+    mended: 'the check did not wait for a call that was put off in the last run',
+  },
+  {
+    sample: 'windows with late output',
+    seed: 3_000_800,
+    mended: 'the check took an attempt that a late step had left open for an orphan',
+  },
 ]
 
 test.each(failedOnce)('$sample, seed $seed: $mended', async ({ sample, seed }) => {
