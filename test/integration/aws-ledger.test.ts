@@ -25,6 +25,6 @@ const dynamodb: Implementation<Ledger> = {
   },
 }
 
-describe('ledger: DynamoDB', () => {
+describe('case 69: DynamoDB keeps the contract of memory and SQLite', () => {
   for (const { name, run } of contractCases(ledgerContract, dynamodb)) awsTest(name, async ({ emulator: _ }) => run())
 })

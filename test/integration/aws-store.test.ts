@@ -28,8 +28,11 @@ function s3(name: string, prefix: string | undefined): Implementation<Store> {
   }
 }
 
-describe.each([s3('bucket', undefined), s3('prefix', 'environments/one/')])('store: S3, $name', (implementation) => {
-  for (const { name, run } of contractCases(storeContract, implementation)) {
-    awsTest(name, async ({ emulator: _ }) => run())
-  }
-})
+describe.each([s3('bucket', undefined), s3('prefix', 'environments/one/')])(
+  'case 69: S3 keeps the contract of memory and files, $name',
+  (implementation) => {
+    for (const { name, run } of contractCases(storeContract, implementation)) {
+      awsTest(name, async ({ emulator: _ }) => run())
+    }
+  },
+)
