@@ -37,7 +37,7 @@ describe('Ctrl-C', () => {
 })
 
 test('of two runs at once one stands by, and goes on as soon as the other ends', async () => {
-  using made = project({ 'count.ts': wordCount.replace('intervalMs: 0', 'intervalMs: 80') })
+  using made = project({ 'count.ts': wordCount.replace('intervalMs: 0', 'intervalMs: 0, minPauseMs: 80') })
   await succeed(made.pawl(['produce', 'lines', '--partitions', '2'], { input: linesOf(2000) }))
   let stop = () => {}
   const holding = Promise.withResolvers<void>()
