@@ -115,7 +115,7 @@ function parkedOutcome({ head }: Look): RunOutcome {
 
 /** Between two looks at a pipeline at rest. */
 function idleMs(compiled: Compiled): number {
-  return Math.max(20, Math.min(compiled.settings.checkpoint.intervalMs, 500))
+  return Math.max(20, Math.min(compiled.settings.checkpoint.intervalMs, 1000))
 }
 
 function runKey({ compiled, place }: Job, start: RunStart, startedAtMs: number, options: RunOptions): RunKey {

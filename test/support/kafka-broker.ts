@@ -194,6 +194,8 @@ function properties(
     'share.coordinator.state.topic.min.isr': 1,
     'group.initial.rebalance.delay.ms': 0,
     'log.cleaner.dedupe.buffer.size': 8_388_608,
+    // Rows of tests carry event times of long ago: by time they would be gone at the next check.
+    'log.retention.ms': -1,
     // The tests make old segments vanish and be compacted while they wait.
     'log.retention.check.interval.ms': 500,
     'log.cleaner.backoff.ms': 200,

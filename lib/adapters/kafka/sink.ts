@@ -6,7 +6,7 @@
  * (which fences every other promoter), reads the marker, and writes only if it is the one that the committable
  * follows. Consumers of the output must read with `read_committed`.
  */
-import { PawlError } from '../../model/errors.ts'
+import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { CommitPermit, Committable, Marker } from '../../model/manifest.ts'
 import type { PromoteResult, Sink, SinkLimits, StageContext, StageWriter } from '../../ports/sink.ts'
 import type { TopicSpec } from '../../ports/spec.ts'
@@ -25,6 +25,8 @@ import { findCoordinator } from './transaction-requests.ts'
 
 /** Kafka's default; brokers allow 15 minutes unless they are told otherwise. */
 export const transactionTimeoutMsDefault = 60_000
+/** Two that register one lane at once fence each other; one of them is through after a few tries. */
+const baseTriesMax = 10
 const patienceMsDefault = 30_000
 /** What one lane certainly does in a second, on a modest network; for the limits. */
 const laneBytesPerSecond = 10_000_000
@@ -86,6 +88,17 @@ class KafkaSink implements Sink {
 
   async base(lane: number, marker: Marker): Promise<Marker> {
     await ensureControl(this.#link, this.#control, lane)
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#baseOnce(lane, marker)
+      } catch (error) {
+        // Another run registers the lane at this moment: whoever comes later finds its marker.
+        if (tries >= baseTriesMax || !wasDisturbed(error)) throw error
+      }
+    }
+  }
+
+  async #baseOnce(lane: number, marker: Marker): Promise<Marker> {
     const taken = await this.#lane(lane).takeOver([])
     if (taken.found !== null) return taken.found.marker
     await this.#lane(lane).write(taken, marker, { parts: [], store: this.#options.store, healing: false })
@@ -137,4 +150,11 @@ async function checkTimeout(link: KafkaLink, id: string, timeoutMs: number): Pro
     timeoutMs,
     maxMs,
   })
+}
+
+/** Fenced by a rival, or refused without a reason, as brokers do when two take one id over at once. */
+function wasDisturbed(error: unknown): boolean {
+  return (
+    isPawlError(error) && (error.code === 'TRANSACTION_FENCED' || error.details.kafka === kafkaCode.unknownServerError)
+  )
 }
