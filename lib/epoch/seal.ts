@@ -30,7 +30,10 @@ export async function sealBytes(store: Store, name: string, chunks: readonly Uin
     try {
       if ((await store.create(name, chunks)) === 'created') return ref
       const found = await store.read(name)
-      assert(found !== null && sha256([found]) === ref.sha256, `object ${name} was written by another invocation`)
+      // It was there a moment ago: its attempt is over, and was discarded.
+      if (found === null)
+        throw new PawlError('FENCED', `object ${name} was discarded with its attempt`, { object: name })
+      assert(sha256([found]) === ref.sha256, `object ${name} was written by another invocation`)
       return ref
     } catch (error) {
       if (tries >= 3 || !isPawlError(error) || error.code !== 'UNKNOWN_RESULT') throw error

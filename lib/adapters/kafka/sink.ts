@@ -26,7 +26,7 @@ import { findCoordinator } from './transaction-requests.ts'
 /** Kafka's default; brokers allow 15 minutes unless they are told otherwise. */
 export const transactionTimeoutMsDefault = 60_000
 /** Two that register one lane at once fence each other; one of them is through after a few tries. */
-const baseTriesMax = 10
+const registrationTriesMax = 10
 const patienceMsDefault = 30_000
 /** What one lane certainly does in a second, on a modest network; for the limits. */
 const laneBytesPerSecond = 10_000_000
@@ -90,15 +90,15 @@ class KafkaSink implements Sink {
     await ensureControl(this.#link, this.#control, lane)
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#baseOnce(lane, marker)
+        return await this.#registerOnce(lane, marker)
       } catch (error) {
         // Another run registers the lane at this moment: whoever comes later finds its marker.
-        if (tries >= baseTriesMax || !wasDisturbed(error)) throw error
+        if (tries >= registrationTriesMax || !wasDisturbed(error)) throw error
       }
     }
   }
 
-  async #baseOnce(lane: number, marker: Marker): Promise<Marker> {
+  async #registerOnce(lane: number, marker: Marker): Promise<Marker> {
     const taken = await this.#lane(lane).takeOver([])
     if (taken.found !== null) return taken.found.marker
     await this.#lane(lane).write(taken, marker, { parts: [], store: this.#options.store, healing: false })

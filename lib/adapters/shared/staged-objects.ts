@@ -33,7 +33,10 @@ export async function createStaged(store: Store, name: string, chunks: readonly 
     try {
       if ((await store.create(name, chunks)) === 'created') return ref
       const found = await store.read(name)
-      assert(found !== null && sha256Of([found]) === ref.sha256, `object ${name} was written by another invocation`)
+      // It was there a moment ago: its attempt is over, and was discarded.
+      if (found === null)
+        throw new PawlError('FENCED', `object ${name} was discarded with its attempt`, { object: name })
+      assert(sha256Of([found]) === ref.sha256, `object ${name} was written by another invocation`)
       return ref
     } catch (error) {
       if (tries >= triesMax || !isPawlError(error) || error.code !== 'UNKNOWN_RESULT') throw error
