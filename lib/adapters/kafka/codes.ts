@@ -9,7 +9,6 @@ import { type ErrorCode, type ErrorDetails, PawlError } from '../../model/errors
 
 /** The codes that are acted on by number. */
 export const kafkaCode = Object.freeze({
-  unknownServerError: -1,
   none: 0,
   topicExists: 36,
   invalidPartitions: 37,

@@ -152,9 +152,8 @@ async function checkTimeout(link: KafkaLink, id: string, timeoutMs: number): Pro
   })
 }
 
-/** Fenced by a rival, or refused without a reason, as brokers do when two take one id over at once. */
+/** Fenced by a rival, or answered by the broker with something that passes, as when two take one id over at once. */
 function wasDisturbed(error: unknown): boolean {
-  return (
-    isPawlError(error) && (error.code === 'TRANSACTION_FENCED' || error.details.kafka === kafkaCode.unknownServerError)
-  )
+  if (!isPawlError(error)) return false
+  return error.kind === 'Fenced' || (error.kind === 'Retryable' && typeof error.details.kafka === 'number')
 }
