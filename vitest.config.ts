@@ -29,7 +29,8 @@ const project = (name: keyof typeof kinds) => {
       ],
       testTimeout: alone ? 120_000 : 20_000,
       hookTimeout: alone ? 120_000 : 20_000,
-      ...(alone ? { fileParallelism: false, maxWorkers: 1 } : {}),
+      // Real servers, really killed: what one of them spoils for a moment is tried once more.
+      ...(alone ? { fileParallelism: false, maxWorkers: 1, retry: 1 } : {}),
       sequence: { groupOrder: alone ? 1 : 0 },
     },
   }
