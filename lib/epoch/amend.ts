@@ -1,7 +1,7 @@
 /**
  * Amend: the only way to write the head.
  *
- * Reads:  the head. Writes: the head, by compare-and-set on its revision.
+ * Reads:  the head. Writes: the head, by compare-and-set on its revision and on the write that made it.
  * Safe to repeat because: each write carries a random id of its own; after a lost answer the head is read back, and
  * once any try was ambiguous the outcome is `applied` only when that id is found. If the head has moved on past the
  * write, the outcome is `unclear`: the caller must find out from the chain, or act as if it had lost.
@@ -32,7 +32,7 @@ export async function amend(job: Job, change: Change, options: SwapOptions = {})
     const changed = change(head)
     if (changed === null) return { result: 'declined', head }
     const wanted: Head = { ...changed, revision: head.revision + 1, write: job.place.random.id() }
-    const settled = await settle(job, wanted, options)
+    const settled = await settle(job, wanted, { ...options, seen: head.write })
     if (settled !== 'moved') return settled
   }
   throw new PawlError('LEDGER_BUSY', `the head of ${job.compiled.topology.pipeline} keeps moving`)
@@ -47,7 +47,11 @@ export async function readHead(job: Job): Promise<Head> {
 }
 
 /** Swaps until it is known what became of the write. */
-async function settle(job: Job, wanted: Head, options: SwapOptions): Promise<Amended | 'moved'> {
+async function settle(
+  job: Job,
+  wanted: Head,
+  options: SwapOptions & { readonly seen: string },
+): Promise<Amended | 'moved'> {
   const { ledger } = job.place
   let ambiguous = false
   for (let tries = 0; tries < triesMax; tries++) {
@@ -62,6 +66,8 @@ async function settle(job: Job, wanted: Head, options: SwapOptions): Promise<Ame
     if (head.write === wanted.write) return { result: 'applied', head }
     if (head.revision > wanted.revision && ambiguous) return { result: 'unclear', head }
     if (head.revision >= wanted.revision) return 'moved'
+    // The ledger was put back to a backup: nothing of ours is in it, and a late write finds another head.
+    if (head.write !== options.seen) return ambiguous ? { result: 'unclear', head } : 'moved'
     // The head is as it was: the counter refused the write (and will for ever), or the write is still under way.
     if (options.wakes !== undefined && (await ledger.wakes(head.pipeline)) !== options.wakes)
       return { result: 'woken', head }

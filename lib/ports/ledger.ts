@@ -12,8 +12,9 @@ export interface Ledger {
   /** Creates the head at the given revision unless the pipeline has one. The history item is epoch 0. */
   create(head: Head, history: HistoryItem): Promise<'created' | 'exists'>
   /**
-   * Replaces the head if its revision is `expected`. In the same atomic write: `history` is added (an epoch that
-   * is there already refuses the write), and with `wakes` the wake counter must still have that value.
+   * Replaces the head if its revision is `expected`. In the same atomic write: with `seen` the head must still be the
+   * one of that write, `history` is added (an epoch that is there already refuses the write), and with `wakes` the wake
+   * counter must still have that value.
    */
   swap(expected: number, head: Head, options?: SwapOptions): Promise<'swapped' | 'moved'>
   /** The committed epoch, or null. */
@@ -30,6 +31,8 @@ export interface Ledger {
 
 /** What else must happen, or hold, in the same atomic write. */
 export interface SwapOptions {
+  /** Id of the write that made the head which was read: a ledger put back to a backup counts revisions anew. */
+  readonly seen?: string
   readonly history?: HistoryItem
   readonly wakes?: number
 }

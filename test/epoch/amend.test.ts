@@ -88,6 +88,28 @@ describe('a write of the head', () => {
     expect([result, head.write]).toEqual(['unclear', 'other'])
   })
 
+  test('is not carried out on a head of the same revision that a rewound ledger made anew', async () => {
+    const at = await bench()
+    const backup = at.world.ledger.snapshot()
+    await amend(at.job, raise)
+    let rewinds = 1
+    const job = swapping(
+      at,
+      async () => {
+        if (rewinds-- <= 0) return
+        at.world.ledger.restore(backup)
+        await other(at)
+      },
+      async () => {},
+    )
+    const seen: string[] = []
+    const { result } = await amend(job, (head) => {
+      seen.push(head.write)
+      return raise(head)
+    })
+    expect([result, seen.length, seen[1], (await at.head()).generation]).toEqual(['applied', 2, 'other', 1])
+  })
+
   test('is told when a ring came in since', async () => {
     const at = await bench()
     const wakes = await at.world.ledger.wakes('counting')

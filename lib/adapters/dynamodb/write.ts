@@ -129,13 +129,12 @@ function writeOf(
   { sdk, client, name: TableName }: Table,
   expected: number,
   head: Head,
-  { history, wakes }: SwapOptions,
+  { seen, history, wakes }: SwapOptions,
 ): () => Promise<unknown> {
   const put = {
     TableName,
     Item: headItem(head),
-    ConditionExpression: 'revision = :expected',
-    ExpressionAttributeValues: { ':expected': { N: `${expected}` } },
+    ...headCheck(expected, seen),
     ...returnItem,
   }
   if (history === undefined && wakes === undefined) return () => client.send(new sdk.PutItemCommand(put))
@@ -147,6 +146,17 @@ function writeOf(
     ...(wakes === undefined ? [] : [{ ConditionCheck: wakesCheck(TableName, head.pipeline, wakes) }]),
   ]
   return () => client.send(new sdk.TransactWriteItemsCommand({ TransactItems }))
+}
+
+/** `write` is a word of DynamoDB's only in other letters, but stays out of its way. */
+function headCheck(expected: number, seen: string | undefined) {
+  const revision = { ':expected': { N: `${expected}` } }
+  if (seen === undefined) return { ConditionExpression: 'revision = :expected', ExpressionAttributeValues: revision }
+  return {
+    ConditionExpression: 'revision = :expected AND #write = :seen',
+    ExpressionAttributeNames: { '#write': 'write' },
+    ExpressionAttributeValues: { ...revision, ':seen': { S: seen } },
+  }
 }
 
 /** A counter that nobody has rung is not there. */

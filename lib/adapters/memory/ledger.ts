@@ -18,6 +18,7 @@ export interface LedgerSnapshot {
 
 interface StoredHead {
   readonly revision: number
+  readonly write: string
   readonly text: string
 }
 
@@ -46,7 +47,7 @@ export function memoryLedger(): MemoryLedger {
   const wakes = (pipeline: string) => wakeCounts.get(pipeline) ?? 0
   const write = (head: Head, history: HistoryItem | undefined) => {
     const [headText, historyText] = [JSON.stringify(head), JSON.stringify(history)]
-    heads.set(head.pipeline, { revision: head.revision, text: headText })
+    heads.set(head.pipeline, { revision: head.revision, write: head.write, text: headText })
     if (history !== undefined) historyOf(head.pipeline).set(history.epoch, historyText)
   }
   const parsed = (text: string | undefined): HistoryItem | null => (text === undefined ? null : JSON.parse(text))
@@ -64,7 +65,9 @@ export function memoryLedger(): MemoryLedger {
     },
     async swap(expected, head, options) {
       assertSwappable(expected, head, options)
-      if (heads.get(head.pipeline)?.revision !== expected) return 'moved'
+      const stored = heads.get(head.pipeline)
+      if (stored?.revision !== expected) return 'moved'
+      if (options?.seen !== undefined && options.seen !== stored.write) return 'moved'
       if (options?.wakes !== undefined && options.wakes !== wakes(head.pipeline)) return 'moved'
       if (options?.history !== undefined && historyOf(head.pipeline).has(options.history.epoch)) return 'moved'
       write(head, options?.history)

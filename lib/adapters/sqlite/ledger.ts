@@ -104,6 +104,7 @@ function prepareAll(database: DatabaseSync) {
     insertHead: database.prepare('INSERT INTO heads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING'),
     updateHead: database.prepare(
       `UPDATE heads SET revision = ?, head = ?, crc = ? WHERE pipeline = ? AND revision = ?
+       AND coalesce(?, head ->> 'write') = head ->> 'write'
        AND coalesce(?, coalesce((SELECT count FROM wakes WHERE wakes.pipeline = heads.pipeline), 0))
          = coalesce((SELECT count FROM wakes WHERE wakes.pipeline = heads.pipeline), 0)`,
     ),
@@ -148,11 +149,12 @@ function swapHead(
   s: Statements,
   expected: number,
   head: Head,
-  { history, wakes }: SwapOptions = {},
+  { seen, history, wakes }: SwapOptions = {},
 ): 'swapped' | 'moved' {
   const text = JSON.stringify(head)
   const update = () =>
-    s.updateHead.run(head.revision, text, crc32(text), head.pipeline, expected, wakes ?? null).changes === 1
+    s.updateHead.run(head.revision, text, crc32(text), head.pipeline, expected, seen ?? null, wakes ?? null).changes ===
+    1
   if (history === undefined) return update() ? 'swapped' : 'moved'
   database.exec('BEGIN IMMEDIATE')
   const swapped = update() && addHistory(s, head.pipeline, history)

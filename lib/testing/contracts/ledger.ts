@@ -87,6 +87,16 @@ const swapping: Record<string, Check> = {
     assert.equal(await ledger.swap(5, sampleHead('p', 6, 'early'), stale), 'moved')
     assert.deepEqual(await everything(ledger), before)
   },
+  'refuses a head of the same revision that another write made': async (ledger) => {
+    await begin(ledger)
+    await ledger.swap(1, sampleHead('p', 2, 'mine'))
+    const before = await everything(ledger)
+    assert.equal(await ledger.swap(2, sampleHead('p', 3), { seen: 'of a lost life' }), 'moved')
+    assert.equal(await ledger.swap(2, sampleHead('p', 3), { seen: 'lost', wakes: 0, history: sampleItem(1) }), 'moved')
+    assert.deepEqual(await everything(ledger), before)
+    assert.equal(await ledger.swap(2, sampleHead('p', 3, 'next'), { seen: 'mine' }), 'swapped')
+    assert.equal(await ledger.swap(3, sampleHead('p', 4), { seen: 'next', history: sampleItem(1) }), 'swapped')
+  },
   'makes no head of a pipeline that has none': async (ledger) => {
     assert.equal(await ledger.swap(0, sampleHead('p', 1), { history: sampleItem(1) }), 'moved')
     assert.deepEqual(await everything(ledger), { head: null, history: [], wakes: 0, pipelines: [] })
