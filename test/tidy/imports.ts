@@ -34,7 +34,7 @@ export const rooms: readonly Room[] = [
   { room: 'state', rooms: ['model', 'ports'], packages: [], builtins: pure },
   { room: 'stream', rooms: ['model', 'ports', 'state'], packages: ['@standard-schema/spec'], builtins: pure },
   { room: 'epoch', rooms: ['model', 'ports', 'state', 'stream'], packages: [], builtins: pure },
-  { room: 'adapters/shared', rooms: ['model', 'ports'], packages: [], builtins: 'all' },
+  { room: 'adapters/shared', rooms: ['model', 'ports'], packages: ['hyparquet-writer'], builtins: 'all' },
   adapter('memory'),
   adapter('system'),
   adapter('file'),
@@ -88,6 +88,8 @@ export const rooms: readonly Room[] = [
 
 /** Packages whose loading costs time or opens something: never loaded by importing an entry of the package. */
 export const vendors = [
+  'hyparquet',
+  'hyparquet-writer',
   'ioredis',
   'kafkajs',
   'mysql2',
