@@ -2,10 +2,12 @@
  * What each function may do: one table, from which its role is made and which the tests know by heart.
  *
  * Least privilege as far as IAM can say it: only steps that write the head may put its item, only plan and trigger
- * may ring, only finalize, abort and collect may delete, nobody may replace an object (the bucket refuses it). What
+ * may ring, only finalize, abort and collect may delete (plan and
+ * promote: markers that lie in the store), nobody may replace an object (the bucket refuses it). What
  * IAM cannot say (whose attempt it is, which revision) the conditions of store and ledger enforce.
  */
 import { headKey, historyPartition, pipelinesPartition, wakesKey } from '../lib/adapters/dynamodb/client.ts'
+import { markersPrefix } from '../lib/model/names.ts'
 import type { FunctionName } from './function-names.ts'
 import { kafkaRights } from './kafka-rights.ts'
 import type { Right, Subject } from './right.ts'
@@ -39,6 +41,7 @@ export function rightsOf(name: FunctionName, subject: Subject): readonly Right[]
   return [
     ...ledgerRights(name, subject),
     ...storeRights(name, subject),
+    ...markerRights(name, subject),
     ...launcherRights(name, subject),
     ...kafkaRights(name, subject),
     ...networkRights(name, subject),
@@ -79,6 +82,21 @@ function storeRights(name: FunctionName, { bucketArn, description }: Subject): R
     ...(store.includes('create') ? [right('CreateObjects', ['s3:PutObject', 's3:AbortMultipartUpload'])] : []),
     ...(store.includes('delete') ? [right('DeleteObjects', ['s3:DeleteObject'])] : []),
   ]
+}
+
+/** Sinks whose target can keep no marker: theirs are objects of the store. */
+const markedInStore: ReadonlySet<string> = new Set(['write-ahead'])
+
+/** Plan gives lanes their base markers, promote moves them and drops those before. */
+function markerRights(name: FunctionName, { bucketArn, description }: Subject): Right[] {
+  if (name !== 'plan' && name !== 'promote') return []
+  const { pipeline } = description.topology
+  const markers = description.sinks
+    .filter(({ type }) => markedInStore.has(type))
+    .map(({ id }) => `${bucketArn}/${markersPrefix(pipeline, id)}*`)
+  if (markers.length === 0) return []
+  const actions = ['s3:GetObject', 's3:PutObject', 's3:DeleteObject']
+  return [{ sid: 'StoreMarkers', actions, resources: markers }]
 }
 
 function launcherRights(name: FunctionName, { machineArn, executionsArn }: Subject): Right[] {

@@ -5,6 +5,12 @@
  */
 
 export { type FilesOptions, files } from './adapters/file/files.ts'
+export {
+  type WriteAheadContext,
+  type WriteAheadOptions,
+  type WriteAheadRow,
+  writeAhead,
+} from './adapters/writeahead/sink.ts'
 export type { ErrorCode, ErrorKind } from './model/errors.ts'
 export { isPawlError, PawlError } from './model/errors.ts'
 export { type FieldTypes, type FieldValues, jsonFields } from './model/json-fields.ts'

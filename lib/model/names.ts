@@ -25,6 +25,14 @@ export function invocationPrefix(pipeline: string, incarnation: string, attempt:
   return `${attemptPrefix(pipeline, incarnation, attempt)}${invocation}/`
 }
 
+/**
+ * Markers of a sink that can keep none itself. Beside the incarnations, since a marker of another one must be seen, and
+ * since `collect` deletes what no root of its incarnation reaches.
+ */
+export function markersPrefix(pipeline: string, sink: string): string {
+  return `markers/${pipeline}/${sink}/`
+}
+
 /** Sorts and compares lanes. */
 export function laneName(sink: string, lane: number): string {
   return `${sink}/${lane}`

@@ -5,10 +5,13 @@ import { describe, test } from 'vitest'
 import { openFileSink } from '../../lib/adapters/file/sink.ts'
 import { memorySink } from '../../lib/adapters/memory/sink.ts'
 import { memoryStore } from '../../lib/adapters/memory/store.ts'
+import { writeAhead } from '../../lib/adapters/writeahead/sink.ts'
 import type { Committable } from '../../lib/model/manifest.ts'
+import type { Serde } from '../../lib/model/serde.ts'
 import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
 import {
+  contractLanes,
   contractRowSpec,
   type SinkControls,
   type SinkSubject,
@@ -96,6 +99,55 @@ const file: Implementation<SinkSubject> = {
   },
 }
 
-describe.each([memory, file])('a sink: $name', (implementation) => {
+/** A target of a function: an array, which may remember the idempotency keys that it has seen. */
+const writtenAhead = (idempotent: boolean): Implementation<SinkSubject> => ({
+  name: idempotent ? 'write-ahead to a target that remembers keys' : 'write-ahead',
+  async fresh() {
+    const store = memoryStore()
+    let shown: VisibleRow[] = []
+    const seen = new Set<string>()
+    const spec = writeAhead<string | null, string | null>({
+      lanes: contractLanes,
+      idempotent,
+      key: contractRowSpec.key as Serde<string | null>,
+      value: contractRowSpec.value as Serde<string | null>,
+      async write(rows, { idempotencyKey }) {
+        if (idempotent && seen.has(idempotencyKey)) return
+        seen.add(idempotencyKey)
+        shown.push(...rows)
+      },
+    })
+    const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store }
+    const controls: SinkControls = {
+      visible: async () => shown,
+      async backup() {
+        const copy = [...shown]
+        return async () => {
+          shown = copy
+        }
+      },
+      async dropMarker(lane) {
+        for await (const { name } of store.list(`markers/p/rows/${lane}/`)) await store.delete([name])
+      },
+      loseStaging: async (committable) => store.delete(objectsOf(committable).map(({ name }) => name)),
+      damageStaging: async (committable) => store.damage(objectsOf(committable)[0]!.name),
+    }
+    return { open: async () => ({ sink: await spec.open('rows', context), store, controls }) }
+  },
+  differences: {
+    ...(idempotent
+      ? {}
+      : { 'has one effect when several promote at once': 'the marker is not in the transaction of the rows' }),
+    ...Object.fromEntries(
+      [
+        'refuses when it was restored to an earlier epoch',
+        'heals when the missing epochs are promoted again in order',
+        'never takes absent staging for success when it lost epochs',
+      ].map((name) => [name, 'the marker lies in the store, so a restored target is not noticed']),
+    ),
+  },
+})
+
+describe.each([memory, file, writtenAhead(false), writtenAhead(true)])('a sink: $name', (implementation) => {
   test.each(contractCases(sinkContract, implementation))('$name', ({ run }) => run())
 })

@@ -10,6 +10,7 @@ import type { Committable, StagedPart } from '../../model/manifest.ts'
 import type { Serde } from '../../model/serde.ts'
 import type { StageContext, StageWriter } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
+import { type Cell, cellOf, contentOf } from '../shared/content-cells.ts'
 import { laneOf } from '../shared/lanes.ts'
 import { type Content, encodeKey, encodeValue } from '../shared/row-encoding.ts'
 import { createStaged, readStaged, stagedName } from '../shared/staged-objects.ts'
@@ -31,7 +32,6 @@ export interface RedisMaker {
   readonly score: ((value: unknown, key: unknown) => number) | null
 }
 
-type Cell = string | { readonly base64: string } | null
 type Line = readonly [member: Cell, value: Cell, number: number]
 
 interface LaneLines {
@@ -104,11 +104,6 @@ function lineOf(
   return [cellOf(member), String(made), timestampMs]
 }
 
-function cellOf(content: Content): Cell {
-  if (content === null || typeof content === 'string') return content
-  return { base64: Buffer.from(content as Uint8Array).toString('base64') }
-}
-
 /** Keys and arguments of the script, without the markers. */
 export interface ScriptRows {
   readonly keys: (string | Buffer)[]
@@ -154,8 +149,4 @@ function addRow({ keys, args }: ScriptRows, { type, key }: RedisForm, [member, v
     default:
       args.push(op, name, content)
   }
-}
-
-function contentOf(cell: Cell): string | Buffer | null {
-  return cell === null || typeof cell === 'string' ? cell : Buffer.from(cell.base64, 'base64')
 }

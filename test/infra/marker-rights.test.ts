@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { functionNames } from '../../infra/function-names.ts'
+import type { Subject } from '../../infra/right.ts'
+import { rightsOf } from '../../infra/rights.ts'
+
+const subject = (type: string) =>
+  ({
+    bucketArn: 'bucket',
+    tableArn: 'table',
+    machineArn: 'machine',
+    executionsArn: 'executions',
+    logGroupArn: 'logs',
+    stageName: 'test',
+    description: {
+      topology: { pipeline: 'p', nodes: [] },
+      sources: [],
+      sinks: [{ id: 'webhook', type, topics: [], ownCluster: false }],
+    },
+    source: { authentication: { type: 'none' } },
+    mapped: false,
+  }) as unknown as Subject
+
+const holders = (type: string) =>
+  functionNames.filter((name) => rightsOf(name, subject(type)).some(({ sid }) => sid === 'StoreMarkers'))
+
+test('only the steps that move markers may write those in the store, and only where a sink has them there', () => {
+  expect(holders('write-ahead').sort()).toEqual(['plan', 'promote'])
+  expect(holders('postgres')).toEqual([])
+  expect(rightsOf('promote', subject('write-ahead'))).toContainEqual({
+    sid: 'StoreMarkers',
+    actions: ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'],
+    resources: ['bucket/markers/p/webhook/*'],
+  })
+})
