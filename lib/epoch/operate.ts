@@ -42,6 +42,8 @@ interface HeldState {
 }
 
 export async function operate(job: Job, input: TaskInput): Promise<TaskOutput> {
+  const { clock } = job.place
+  const begunAtMs = clock.nowMs()
   const task = await begin(job, input)
   const { program, plan } = task
   const ranges = input.stage === 0 ? await consumeRanges(task) : await consumeSegments(task)
@@ -63,6 +65,7 @@ export async function operate(job: Job, input: TaskInput): Promise<TaskOutput> {
     counts: program.counts(),
     rejected: await storeRejected(task),
     watermark: plan.fused ? watermark : null,
+    tookMs: Math.max(0, clock.nowMs() - begunAtMs),
   }
   return { stage: input.stage, task: input.task, result: await seal(job.place.store, `${task.prefix}result`, result) }
 }

@@ -29,6 +29,7 @@ import { renew } from './renew.ts'
 import { noFailures } from './restart.ts'
 import { ring } from './ring.ts'
 import { seal } from './seal.ts'
+import { isFused, spanBound } from './split.ts'
 import { type Survey, survey } from './survey.ts'
 
 const decisionsMax = 50
@@ -101,11 +102,13 @@ async function planOrRest(job: Job, run: RunKey, head: Head): Promise<StepOutput
   const wakes = await job.place.ledger.wakes(head.pipeline)
   const parent = await readManifest(job, head.committed.manifest)
   refuseLineage(job, parent)
-  const { spanMax } = job.compiled.settings.epoch
+  const spanMax = spanBound(job.compiled, parent)
   const bound = Math.min(spanMax, head.failures.spanMax ?? spanMax, limits.epochSpanMax)
   const found = await survey(job, parent, bound, head.failures.spanMax !== null)
   job.place.telemetry.emit({ event: 'lag', pipeline: head.pipeline, lag: found.lag })
-  if (found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found)) return open(job, run, head, found)
+  if (found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found)) {
+    return open(job, run, head, found, isFused(job.compiled, parent, found.span))
+  }
   const lingersMs = head.committed.atMs + run.lingerMs - job.place.clock.nowMs()
   if (lingersMs > 0)
     return wait(run, Math.min(lingersMs, Math.max(job.compiled.settings.checkpoint.intervalMs, 10)), null)
@@ -158,7 +161,7 @@ export function refuseLineage(job: Job, parent: Manifest): void {
   }
 }
 
-async function open(job: Job, run: RunKey, head: Head, found: Survey): Promise<StepOutput | null> {
+async function open(job: Job, run: RunKey, head: Head, found: Survey, fused: boolean): Promise<StepOutput | null> {
   const nowMs = job.place.clock.nowMs()
   const epoch = head.committed.epoch + 1
   const suspects = found.ranges.filter((range) => rangeSpan(range) > 0n)
@@ -178,7 +181,7 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey): Promise<S
   )
   if (amended.result !== 'applied') return null
   const key = { attempt: attempt.attempt, epoch, generation: head.generation, incarnation: head.incarnation }
-  const planned = planOf(job, run, amended.head, key, found, nowMs)
+  const planned = planOf(job, run, amended.head, key, { ...found, fused }, nowMs)
   await seal(job.place.store, planName(head.pipeline, head.incarnation, attempt.attempt), planned)
   const behind = found.ranges.some((range) => !range.caughtUp)
   const spent = { ...spend(run, epochEvents(planned.stageTasks, planned.lanes.length)), behind }
@@ -200,9 +203,16 @@ function mayOpen(now: Head, surveyed: Head): boolean {
   return now.open === null && same && now.promotedThrough === now.committed.epoch
 }
 
-function planOf(job: Job, run: RunKey, head: Head, key: AttemptKey, found: Survey, nowMs: number): Plan {
+function planOf(
+  job: Job,
+  run: RunKey,
+  head: Head,
+  key: AttemptKey,
+  found: Survey & { readonly fused: boolean },
+  nowMs: number,
+): Plan {
   const { settings, topology } = job.compiled
-  const fused = settings.shards === 1 || found.span <= settings.epoch.fuseSpanMax
+  const { fused } = found
   const readers = Math.max(1, Math.min(settings.shards, found.ranges.length))
   return {
     version: planVersion,

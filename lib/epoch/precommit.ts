@@ -19,6 +19,7 @@ import { advance, rangesOf } from './operate.ts'
 import { tasksOf } from './plan.ts'
 import { renew } from './renew.ts'
 import { seal, unseal } from './seal.ts'
+import { paceAfter } from './split.ts'
 
 export async function precommit(job: Job, input: PrecommitInput): Promise<StepOutput> {
   await renew(job, input.run, input.key.generation)
@@ -129,6 +130,7 @@ async function manifestOf(
     committables: await committablesOf(job, plan, results, markers, prefix),
     laneMarkers: markers,
     counts: sumCounts(results.map((result) => result.counts)),
+    ...paceAfter(job.compiled, plan, parent, results),
     rejected: await mergeRejected(job, results, prefix),
     convicted: plan.convicted,
     lost: plan.lost,

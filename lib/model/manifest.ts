@@ -79,6 +79,8 @@ export interface Manifest {
   /** For each registered lane, the last epoch in which it had output, as its sink's marker shows it. */
   readonly laneMarkers: readonly LaneMarker[]
   readonly counts: Counts
+  /** What epochs of this build have cost so far; absent where nothing is known. No result depends on it. */
+  readonly pace?: Pace
   /** Records that were rejected under `onError: 'skip'`; the rejected records themselves. */
   readonly rejected: ObjectRef | null
   /** Records that were rejected unseen, because each epoch that read them had died. */
@@ -145,6 +147,14 @@ export interface LaneMarker {
   readonly lane: number
   readonly epoch: number
   readonly hash: string
+}
+
+/** Microseconds of waiting for the tasks of an epoch, by offset; null where there was no such epoch. */
+export interface Pace {
+  /** All stages in one task. */
+  readonly fusedUs: number | null
+  /** Stage by stage, each as long as its slowest task. */
+  readonly splitUs: number | null
 }
 
 /** What an epoch read, wrote and left out. */

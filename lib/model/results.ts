@@ -30,6 +30,8 @@ export interface TaskResult {
   readonly rejected: ObjectRef | null
   /** Fused tasks move the watermark themselves. */
   readonly watermark: Watermark | null
+  /** How long the task took; absent in results of older builds. */
+  readonly tookMs?: number
 }
 
 /** Where event time stands after an epoch, by partition and over all. */

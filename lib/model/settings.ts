@@ -44,8 +44,13 @@ export interface CheckpointSettings {
 export interface EpochSettings {
   /** Offsets that one epoch may span, over all partitions. */
   readonly spanMax: number
-  /** An epoch that spans no more than this runs as one fused task. */
+  /** An epoch that spans no more than this runs as one fused task; 0: with several shards, none does. */
   readonly fuseSpanMax: number
+  /**
+   * A larger one does so, too, when one task is expected to take no longer than this, or to be faster than the shards:
+   * see `epoch/split.ts`. 0: the span alone decides.
+   */
+  readonly fuseMs: number
   /** Failures of a suspect record alone, without a word, until it is convicted. */
   readonly convictAfter: number
 }
@@ -79,7 +84,7 @@ export const defaultSettings: Settings = Object.freeze<Settings>({
   guarantee: 'exactly-once',
   checkpoint: { intervalMs: 1000, minPauseMs: 0, timeoutMs: 60_000, tolerableFailures: 0 },
   restart: { strategy: 'exponential-delay', initialMs: 100, maxMs: 60_000, multiplier: 2, attempts: null },
-  epoch: { spanMax: 500_000, fuseSpanMax: 50_000, convictAfter: 2 },
+  epoch: { spanMax: 500_000, fuseSpanMax: 50_000, fuseMs: 1000, convictAfter: 2 },
   retain: { epochs: 10 },
   leaseMs: 150_000,
   runEpochsMax: limits.runEpochsMax,

@@ -115,6 +115,7 @@ function settingsMistakes(settings: Settings): string[] {
     ...atLeast('checkpoint.tolerableFailures', checkpoint.tolerableFailures, 0),
     ...between('epoch.spanMax', epoch.spanMax, 1, limits.epochSpanMax),
     ...atLeast('epoch.fuseSpanMax', epoch.fuseSpanMax, 0),
+    ...atLeast('epoch.fuseMs', epoch.fuseMs, 0),
     ...atLeast('epoch.convictAfter', epoch.convictAfter, 1),
     ...atLeast('retain.epochs', retain.epochs, 1),
     ...atLeast('leaseMs', leaseMs, 1),

@@ -83,7 +83,7 @@ function secondsOf(calls: number, every: number): (number | null)[] {
 function fixSettings(compiled: Compiled, fixed: Partial<Settings> = {}): Compiled {
   const settings: Settings = {
     ...compiled.settings,
-    epoch: { spanMax: 6, fuseSpanMax: 0, convictAfter: 1_000_000 },
+    epoch: { spanMax: 6, fuseSpanMax: 0, fuseMs: 0, convictAfter: 1_000_000 },
     checkpoint: { ...compiled.settings.checkpoint, intervalMs: 0 },
     retain: { epochs: 100 },
     // A successor watches for few calls, so that zombies meet it at work.

@@ -82,6 +82,7 @@ function drawSettings(compiled: Compiled, random: Prng, fixed: Partial<Settings>
     epoch: {
       spanMax: 3 + random.int(40),
       fuseSpanMax: random.chance(0.5) ? 0 : random.int(30),
+      fuseMs: 0,
       convictAfter: 1_000_000,
     },
     checkpoint: {
@@ -93,9 +94,9 @@ function drawSettings(compiled: Compiled, random: Prng, fixed: Partial<Settings>
     retain: { epochs: random.pick([100, 100, 12]) },
     runEpochsMax: 2 + random.int(20),
     leaseMs: random.pick([40_000, 40_000, 150_000]),
-    ...fixed,
   }
-  return { ...compiled, settings: drawn, topology: compiled.topology }
+  const epoch = { ...drawn.epoch, fuseMs: random.pick([0, 0, 1, 1000]) }
+  return { ...compiled, settings: { ...drawn, epoch, ...fixed }, topology: compiled.topology }
 }
 
 /** Often calls take no time; sometimes so much that leases must be renewed, and others find them expired. */

@@ -79,7 +79,7 @@ describe('commit', () => {
     }
     const at = stage(wordCount(12, 1), {
       sabotage: recording,
-      settings: { epoch: { spanMax: 1, fuseSpanMax: 9, convictAfter: 2 } },
+      settings: { epoch: { spanMax: 1, fuseSpanMax: 9, fuseMs: 0, convictAfter: 2 } },
     })
     at.arrive()
     await at.run()
@@ -117,7 +117,7 @@ describe('an epoch', () => {
 
   test('case 13, case 14: shows nothing before its commit, whatever another task of it does', async () => {
     const at = stage(wordCount(8, 2), {
-      settings: { shards: 3, epoch: { spanMax: 20, fuseSpanMax: 0, convictAfter: 100 } },
+      settings: { shards: 3, epoch: { spanMax: 20, fuseSpanMax: 0, fuseMs: 0, convictAfter: 100 } },
       script:
         (actor) =>
         ({ port, method }) => {
@@ -167,7 +167,7 @@ test('case 63: inputs and outputs of all steps stay small with two thousand part
   const at = stage(wordCount(50, 2), {
     sabotage: measuring,
     partitions: 2000,
-    settings: { shards: 8, epoch: { spanMax: 100, fuseSpanMax: 0, convictAfter: 2 } },
+    settings: { shards: 8, epoch: { spanMax: 100, fuseSpanMax: 0, fuseMs: 0, convictAfter: 2 } },
   })
   at.arrive()
   await at.run()

@@ -86,7 +86,7 @@ describe('the epoch machine', () => {
 
   test('needs at most eleven transitions for a fused epoch with one lane', async () => {
     const sample = wordCount(40, 1)
-    const at = stage(sample, { settings: { epoch: { spanMax: 2, fuseSpanMax: 10, convictAfter: 2 } } })
+    const at = stage(sample, { settings: { epoch: { spanMax: 2, fuseSpanMax: 10, fuseMs: 0, convictAfter: 2 } } })
     at.arrive()
     await at.run()
     const [run] = at.driver.actors
@@ -107,7 +107,7 @@ describe('the epoch machine', () => {
 
   test('case 62: hands over from run to run long before the limit, and loses no epoch of fifteen hundred', async () => {
     const at = stage(wordCount(1, 1), {
-      settings: { epoch: { spanMax: 1, fuseSpanMax: 10, convictAfter: 2 }, retain: { epochs: 5 } },
+      settings: { epoch: { spanMax: 1, fuseSpanMax: 10, fuseMs: 0, convictAfter: 2 }, retain: { epochs: 5 } },
     })
     at.append('lines', 0, ...Array.from({ length: 1500 }, (_, i) => `${i}`))
     await at.run()

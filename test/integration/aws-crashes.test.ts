@@ -27,7 +27,7 @@ const faults: readonly Fault[] = [
 /** Every call is enumerated on the memory adapters. */
 const stride = 2
 const settings = {
-  epoch: { spanMax: 3, fuseSpanMax: 1000, convictAfter: 1_000_000 },
+  epoch: { spanMax: 3, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 1_000_000 },
   retain: { epochs: 100 },
 }
 const calm: (actor: number) => FaultScript = () => () => null

@@ -22,7 +22,7 @@ const epochs = (
   fuseSpanMax: number,
   more: Partial<Settings> = {},
 ): { settings: Partial<Settings> } => ({
-  settings: { epoch: { spanMax, fuseSpanMax, convictAfter: 1_000_000 }, ...more },
+  settings: { epoch: { spanMax, fuseSpanMax, fuseMs: 0, convictAfter: 1_000_000 }, ...more },
 })
 
 const patient = { intervalMs: 0, minPauseMs: 0, timeoutMs: 600_000, tolerableFailures: 0 }

@@ -28,7 +28,7 @@ const lines = (check: (value: string) => string, options: PipelineOptions = {}):
 
 const settings = (more: Partial<Settings> = {}): StageOptions => ({
   settings: {
-    epoch: { spanMax: 64, fuseSpanMax: 1000, convictAfter: 2 },
+    epoch: { spanMax: 64, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 2 },
     checkpoint: patient,
     restart: quick,
     ...more,
@@ -81,7 +81,7 @@ describe('an operator that throws', () => {
         if (++calls % 17 === 0) throw new Error('by chance')
         return value
       }),
-      settings({ epoch: { spanMax: 8, fuseSpanMax: 1000, convictAfter: 5 } }),
+      settings({ epoch: { spanMax: 8, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 5 } }),
     )
     at.append('lines', 0, ...Array.from({ length: 60 }, (_, i) => `line ${i}`))
     await at.run(60)
@@ -153,7 +153,7 @@ describe('restart strategies', () => {
       lines(() => {
         throw new Error('always')
       }),
-      settings({ epoch: { spanMax: 64, fuseSpanMax: 1000, convictAfter: 1_000_000 }, ...more }),
+      settings({ epoch: { spanMax: 64, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 1_000_000 }, ...more }),
     )
     at.append('lines', 0, 'one')
     const startedAtMs = at.world.clock.nowMs()

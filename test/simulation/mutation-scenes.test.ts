@@ -13,7 +13,7 @@ import * as broken from './sabotages.ts'
 import { brokenIn, type StageOptions, stage } from './stage.ts'
 
 const oneLane = wordCount(12, 1)
-const small: StageOptions = { settings: { epoch: { spanMax: 4, fuseSpanMax: 1000, convictAfter: 2 } } }
+const small: StageOptions = { settings: { epoch: { spanMax: 4, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 2 } } }
 
 /** Restores the sink to its first epoch, and goes on. */
 async function restoredSink(sabotage?: Sabotage): Promise<void> {
@@ -46,7 +46,7 @@ describe('invariant 6: the simulation catches', () => {
       at.arrive(4)
       await at.run()
       at.world.ledger.restore(backup)
-      at.deploy(oneLane.pipeline, { epoch: { spanMax: 8, fuseSpanMax: 1000, convictAfter: 2 } })
+      at.deploy(oneLane.pipeline, { epoch: { spanMax: 8, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 2 } })
       at.arrive()
       await at.wake(4)
       return at
@@ -201,7 +201,7 @@ describe('invariant 13: the simulation catches', () => {
   test('an execution that does not count its events', async () => {
     const long = (sabotage?: Sabotage) =>
       brokenIn(async () => {
-        const endless = { runEpochsMax: 1_000_000, epoch: { spanMax: 1, fuseSpanMax: 10, convictAfter: 2 } }
+        const endless = { runEpochsMax: 1_000_000, epoch: { spanMax: 1, fuseSpanMax: 10, fuseMs: 0, convictAfter: 2 } }
         const at = stage(wordCount(800, 1), { settings: endless, sabotage })
         at.arrive()
         await at.run()

@@ -18,10 +18,10 @@ interface Proof {
 }
 
 const span = (spanMax: number, more: Partial<Settings> = {}): Partial<Settings> => ({
-  epoch: { spanMax, fuseSpanMax: 1000, convictAfter: 1_000_000 },
+  epoch: { spanMax, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 1_000_000 },
   ...more,
 })
-const twoShards = span(2, { epoch: { spanMax: 2, fuseSpanMax: 0, convictAfter: 1_000_000 }, shards: 2 })
+const twoShards = span(2, { epoch: { spanMax: 2, fuseSpanMax: 0, fuseMs: 0, convictAfter: 1_000_000 }, shards: 2 })
 const patient = { intervalMs: 0, minPauseMs: 0, timeoutMs: 600_000, tolerableFailures: 0 }
 const renewing: Partial<ExhaustOptions> = {
   settings: span(2, { leaseMs: 60_000, checkpoint: patient }),

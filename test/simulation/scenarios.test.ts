@@ -5,7 +5,7 @@ import { type StageOptions, stage } from './stage.ts'
 
 const oneLane = wordCount(16, 1)
 const small = (more: Partial<Settings> = {}): StageOptions => ({
-  settings: { epoch: { spanMax: 4, fuseSpanMax: 1000, convictAfter: 2 }, ...more },
+  settings: { epoch: { spanMax: 4, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 2 }, ...more },
 })
 const counts = (at: ReturnType<typeof stage>) => at.world.sinks.get('counts')!
 
@@ -29,7 +29,10 @@ describe('a sink that is restored from a backup', () => {
   })
 
   test('parks as SINK_ROLLED_BACK when what it lost is not retained any more', async () => {
-    const at = stage(oneLane, small({ retain: { epochs: 1 }, epoch: { spanMax: 1, fuseSpanMax: 9, convictAfter: 2 } }))
+    const at = stage(
+      oneLane,
+      small({ retain: { epochs: 1 }, epoch: { spanMax: 1, fuseSpanMax: 9, fuseMs: 0, convictAfter: 2 } }),
+    )
     at.world.damaged = true
     at.arrive(1)
     await at.run()

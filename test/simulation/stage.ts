@@ -59,7 +59,7 @@ export interface Stage {
 }
 
 const plain: Partial<Settings> = {
-  epoch: { spanMax: 6, fuseSpanMax: 1000, convictAfter: 2 },
+  epoch: { spanMax: 6, fuseSpanMax: 1000, fuseMs: 0, convictAfter: 2 },
   checkpoint: { intervalMs: 0, minPauseMs: 0, timeoutMs: 600_000, tolerableFailures: 0 },
   retain: { epochs: 100 },
 }
