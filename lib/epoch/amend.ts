@@ -9,7 +9,7 @@
 import { isPawlError, PawlError } from '../model/errors.ts'
 import type { Head } from '../model/head.ts'
 import type { SwapOptions } from '../ports/ledger.ts'
-import type { Job } from './job.ts'
+import type { Place } from '../ports/place.ts'
 
 /** What became of a write of the head, with the head as it was last seen. */
 export type Amended =
@@ -23,10 +23,16 @@ export type Amended =
 /** What a write changes; `null` declines. */
 export type Change = (head: Head) => Omit<Head, 'revision' | 'write'> | null
 
+/** What a write needs of a job: which pipeline, and where its head is. Commands have no more. */
+export interface Amender {
+  readonly compiled: { readonly topology: { readonly pipeline: string } }
+  readonly place: Pick<Place, 'ledger' | 'random'>
+}
+
 const triesMax = 20
 
 /** Reads the head and replaces it by what `change` makes of it. Throws `PIPELINE_NOT_FOUND`, `LEDGER_BUSY`. */
-export async function amend(job: Job, change: Change, options: SwapOptions = {}): Promise<Amended> {
+export async function amend(job: Amender, change: Change, options: SwapOptions = {}): Promise<Amended> {
   for (let tries = 0; tries < triesMax; tries++) {
     const head = await readHead(job)
     const changed = change(head)
@@ -39,7 +45,7 @@ export async function amend(job: Job, change: Change, options: SwapOptions = {})
 }
 
 /** The head. Throws `PIPELINE_NOT_FOUND` when there is none. */
-export async function readHead(job: Job): Promise<Head> {
+export async function readHead(job: Amender): Promise<Head> {
   const pipeline = job.compiled.topology.pipeline
   const head = await job.place.ledger.read(pipeline)
   if (head === null) throw new PawlError('PIPELINE_NOT_FOUND', pipeline, { pipeline })
@@ -48,7 +54,7 @@ export async function readHead(job: Job): Promise<Head> {
 
 /** Swaps until it is known what became of the write. */
 async function settle(
-  job: Job,
+  job: Amender,
   wanted: Head,
   options: SwapOptions & { readonly seen: string },
 ): Promise<Amended | 'moved'> {

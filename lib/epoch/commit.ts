@@ -68,6 +68,7 @@ function committed(job: Job, head: Head, history: HistoryItem): Head {
     },
     failures: forgiveFailures(head.failures, job.compiled.settings.epoch.spanMax),
     parked: null,
+    ...(head.hurry?.epoch === history.epoch ? { hurry: null } : {}),
   }
 }
 

@@ -77,6 +77,7 @@ function decideAsHolder(facts: Facts, head: Head): Decision {
     return { decision: 'rest', head, reason: head.parked.message, code: head.parked.code }
   }
   if (head.committed.epoch > head.promotedThrough) return { decision: 'promote', head, epoch: head.promotedThrough + 1 }
+  if (isPaused(head)) return { decision: 'rest', head, reason: `paused${reasonOf(head)}`, code: null }
   if (facts.stopping) return { decision: 'rest', head, reason: 'stopped', code: null }
   if (isSpent(facts, head)) return { decision: 'hand-over', head }
   const missing = missingLanes(facts, head)
@@ -84,6 +85,15 @@ function decideAsHolder(facts: Facts, head: Head): Decision {
   const waitMs = dueAtMs(facts, head, facts.run.behind) - nowMs
   if (waitMs > 0) return { decision: 'wait', head, waitMs: Math.min(waitMs, Math.floor(head.run.leaseMs / 8)) }
   return { decision: 'survey', head }
+}
+
+/** A person wants no further epoch; while a drain has input left, it goes on. */
+export function isPaused({ paused = null }: Head): boolean {
+  return paused !== null && paused.drain === null
+}
+
+function reasonOf({ paused }: Head): string {
+  return paused?.why ? `: ${paused.why}` : ''
 }
 
 /** Another build, or a person who asked for it after the pipeline had parked. */
@@ -103,11 +113,11 @@ function missingLanes(facts: Facts, head: Head): { sink: string; lane: number }[
 
 /**
  * When the next epoch may open: restart delay, checkpoint interval and minimum pause. The interval is for input that
- * trickles in; what one epoch could not take need not wait for it.
+ * trickles in; what one epoch could not take need not wait for it, nor does a person who hurries or drains.
  */
 export function dueAtMs(facts: Pick<Facts, 'settings'>, head: Head, behind = false): number {
   const { intervalMs, minPauseMs } = facts.settings.checkpoint
   const { committed, failures } = head
-  if (committed.epoch === 0) return failures.notBeforeMs
+  if (committed.epoch === 0 || head.hurry || head.paused?.drain) return failures.notBeforeMs
   return Math.max(failures.notBeforeMs, committed.openedAtMs + (behind ? 0 : intervalMs), committed.atMs + minPauseMs)
 }

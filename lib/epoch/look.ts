@@ -6,6 +6,7 @@
  */
 import type { Head } from '../model/head.ts'
 import { limits } from '../model/limits.ts'
+import { isPaused } from './decide.ts'
 import { type Job, readManifest } from './job.ts'
 import { timePasses } from './plan.ts'
 import { type Survey, survey } from './survey.ts'
@@ -25,12 +26,15 @@ export async function look(job: Job): Promise<Look> {
   if (head === null) return { head, due: true, lag: null }
   if (head.parked !== null && !parkedIsDue(job, head)) return { head, due: false, lag: null }
   if (head.open !== null || head.committed.epoch > head.promotedThrough) return { head, due: true, lag: null }
+  const paused = isPaused(head)
+  const asked = !paused && Boolean(head.hurry || head.paused)
   try {
     const parent = await readManifest(job, head.committed.manifest)
     const found = await survey(job, parent, limits.epochSpanMax, false)
-    return { head, due: found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found), lag: found.lag }
+    const due = found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found)
+    return { head, due: asked || (due && !paused), lag: found.lag }
   } catch {
-    return { head, due: true, lag: null }
+    return { head, due: !paused, lag: null }
   }
 }
 

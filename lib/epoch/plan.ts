@@ -19,6 +19,7 @@ import { amend } from './amend.ts'
 import { claim, clear } from './claim.ts'
 import { create } from './create.ts'
 import { type Decision, decide } from './decide.ts'
+import { finishDrain, pinEnds } from './drain.ts'
 import { gatherFacts } from './facts.ts'
 import { holds, type Job, readManifest } from './job.ts'
 import { handOver, leave, left } from './leave.ts'
@@ -26,7 +27,7 @@ import { epochEvents, mapEvents, planEvents, spend } from './machine.ts'
 import { lanesToPromote } from './promote.ts'
 import { register } from './register.ts'
 import { renew } from './renew.ts'
-import { noFailures } from './restart.ts'
+import { unparked } from './restart.ts'
 import { ring } from './ring.ts'
 import { seal } from './seal.ts'
 import { isFused, spanBound } from './split.ts'
@@ -57,11 +58,7 @@ async function act(job: Job, input: PlanInput, decided: Decision): Promise<StepO
       await clear(job, run, decided.head)
       return null
     case 'unpark':
-      await amend(job, (head) =>
-        holds(head, run, decided.head.generation)
-          ? { ...head, parked: null, failures: { ...noFailures, last: head.failures.last } }
-          : null,
-      )
+      await amend(job, (head) => (holds(head, run, decided.head.generation) ? unparked(head) : null))
       return null
     case 'register':
       await register(job, run, decided.head, decided.missing)
@@ -104,12 +101,16 @@ async function planOrRest(job: Job, run: RunKey, head: Head): Promise<StepOutput
   refuseLineage(job, parent)
   const spanMax = spanBound(job.compiled, parent)
   const bound = Math.min(spanMax, head.failures.spanMax ?? spanMax, limits.epochSpanMax)
-  const found = await survey(job, parent, bound, head.failures.spanMax !== null)
+  const drain = head.paused?.drain ?? null
+  if (drain !== null && drain.ends === null) return pinEnds(job, run, head)
+  const found = await survey(job, parent, bound, head.failures.spanMax !== null, drain?.ends ?? null)
   job.place.telemetry.emit({ event: 'lag', pipeline: head.pipeline, lag: found.lag })
-  if (found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found)) {
+  const hasInput = found.span > 0 || found.lost.length > 0
+  if (drain !== null && !hasInput) return finishDrain(job, run, head)
+  if (hasInput || timePasses(job, parent, found)) {
     return open(job, run, head, found, isFused(job.compiled, parent, found.span))
   }
-  const lingersMs = head.committed.atMs + run.lingerMs - job.place.clock.nowMs()
+  const lingersMs = head.hurry ? 0 : head.committed.atMs + run.lingerMs - job.place.clock.nowMs()
   if (lingersMs > 0)
     return wait(run, Math.min(lingersMs, Math.max(job.compiled.settings.checkpoint.intervalMs, 10)), null)
   return (await leave(job, run, head, wakes)) ? left(job, run, 'nothing to do', null) : null
@@ -177,7 +178,7 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey, fused: boo
         : null,
   }
   const amended = await amend(job, (now) =>
-    holds(now, run, head.generation) && mayOpen(now, head) ? { ...now, open: attempt, parked: null } : null,
+    holds(now, run, head.generation) && mayOpen(now, head) ? opened(now, head, attempt) : null,
   )
   if (amended.result !== 'applied') return null
   const key = { attempt: attempt.attempt, epoch, generation: head.generation, incarnation: head.incarnation }
@@ -197,9 +198,17 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey, fused: boo
   return { next: 'operate', run: spent, key, stage: 0, gathered: null, tasks }
 }
 
-/** Epoch e opens only on the head that was surveyed: e − 1 committed and promoted, nothing open. */
+/** The head with the attempt; a person who hurried after the logs were looked at waits for the epoch after it. */
+function opened(now: Head, surveyed: Head, attempt: OpenAttempt): Head {
+  const { hurry } = now
+  const granted = hurry && hurry.id === surveyed.hurry?.id ? { hurry: { ...hurry, epoch: attempt.epoch } } : {}
+  return { ...now, open: attempt, parked: null, ...granted }
+}
+
+/** Epoch e opens only on the head that was surveyed: e − 1 committed and promoted, nothing open, nobody paused. */
 function mayOpen(now: Head, surveyed: Head): boolean {
-  const same = now.committed.manifest.sha256 === surveyed.committed.manifest.sha256
+  const same =
+    now.committed.manifest.sha256 === surveyed.committed.manifest.sha256 && now.paused?.id === surveyed.paused?.id
   return now.open === null && same && now.promotedThrough === now.committed.epoch
 }
 

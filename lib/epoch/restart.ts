@@ -8,7 +8,7 @@
  * convicted by repeated failure alone.
  */
 import { type ErrorCode, errorRegistry } from '../model/errors.ts'
-import type { FailureReason, Failures, OpenAttempt, Parked, SourceOffset } from '../model/head.ts'
+import type { FailureReason, Failures, Head, OpenAttempt, Parked, SourceOffset } from '../model/head.ts'
 import { limits } from '../model/limits.ts'
 import type { RestartStrategy, Settings } from '../model/settings.ts'
 
@@ -70,6 +70,11 @@ export function judgeFailure(
 export function forgiveFailures(before: Failures, spanFull: number): Failures {
   const spanMax = before.spanMax === null || before.spanMax * 2 >= spanFull ? null : before.spanMax * 2
   return { ...noFailures, atMs: before.atMs, last: before.last, spanMax }
+}
+
+/** The head without its park, as if nothing had failed; what failed last stays readable. */
+export function unparked(head: Head): Head {
+  return { ...head, parked: null, failures: { ...noFailures, last: head.failures.last } }
 }
 
 /** Milliseconds until the next try, or null to give up. `nth` counts from 1. */

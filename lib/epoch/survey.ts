@@ -6,6 +6,7 @@
  * what was committed) it refuses by code, never by skipping.
  */
 import { PawlError } from '../model/errors.ts'
+import type { DrainEnd } from '../model/head.ts'
 import type { Manifest, PartitionProgress, PlannedRange } from '../model/manifest.ts'
 import type { RangeText } from '../model/offsets.ts'
 import type { LogBounds } from '../ports/log.ts'
@@ -28,15 +29,28 @@ interface Available {
   readonly topicId: string
   readonly start: bigint
   readonly end: bigint
+  /** Where this epoch must stop, at most `end`. */
+  readonly limit: bigint
 }
 
-/** Throws `TOPIC_RECREATED`, `LOG_OFFSET_LOST`, `LOG_SHRUNK`, and what the sources throw. */
-export async function survey(job: Job, parent: Manifest, spanMax: number, inOrder: boolean): Promise<Survey> {
+/**
+ * Lays out what may be read; with `ends`, nothing at or beyond them, and nothing of partitions that they do not name.
+ * Throws `TOPIC_RECREATED`, `LOG_OFFSET_LOST`, `LOG_SHRUNK`, and what the sources throw.
+ */
+export async function survey(
+  job: Job,
+  parent: Manifest,
+  spanMax: number,
+  inOrder: boolean,
+  ends: readonly DrainEnd[] | null = null,
+): Promise<Survey> {
+  const stops = ends && new Map(ends.map(({ source, partition, end }) => [`${source}/${partition}`, BigInt(end)]))
   const lost: RangeText[] = []
   const available: Available[] = []
   for (const source of Object.keys(job.compiled.sources).sort()) {
     const bounds = await (await openSource(job, source, parent.incarnation)).bounds()
-    available.push(...(await availableOf(job, source, bounds, parent, lost)))
+    for (const at of await availableOf(job, source, bounds, parent, lost))
+      available.push({ ...at, limit: limitOf(at, stops) })
   }
   const taken = inOrder ? takeInOrder(available, BigInt(spanMax)) : takeEvenly(available, BigInt(spanMax))
   return {
@@ -58,16 +72,25 @@ export async function survey(job: Job, parent: Manifest, spanMax: number, inOrde
   }
 }
 
+function limitOf(
+  { source, partition, start, end }: Omit<Available, 'limit'>,
+  stops: ReadonlyMap<string, bigint> | null,
+) {
+  if (stops === null) return end
+  const stop = stops.get(`${source}/${partition}`)
+  return stop === undefined || stop < start ? start : least(end, stop)
+}
+
 async function availableOf(
   job: Job,
   source: string,
   bounds: LogBounds,
   parent: Manifest,
   lost: RangeText[],
-): Promise<Available[]> {
+): Promise<Omit<Available, 'limit'>[]> {
   const known = new Map(parent.progress.filter((at) => at.source === source).map((at) => [at.partition, at]))
   const first = known.size === 0 ? await resolveStart(job, source, parent.incarnation) : null
-  const available: Available[] = []
+  const available: Omit<Available, 'limit'>[] = []
   for (const bound of bounds.partitions) {
     const progress = known.get(bound.partition)
     if (progress) refuseOther(job, source, bounds, progress)
@@ -138,16 +161,16 @@ const least = (a: bigint, b: bigint) => (a < b ? a : b)
 function takeEvenly(available: readonly Available[], budget: bigint): bigint[] {
   const taken = available.map(() => 0n)
   let left = budget
-  let open = available.map((_, i) => i).filter((i) => available[i].end > available[i].start)
+  let open = available.map((_, i) => i).filter((i) => available[i].limit > available[i].start)
   while (left > 0n && open.length > 0) {
     const share = left / BigInt(open.length) || 1n
     for (const i of open) {
-      const room = available[i].end - available[i].start - taken[i]
+      const room = available[i].limit - available[i].start - taken[i]
       const span = least(room, least(share, left))
       taken[i] += span
       left -= span
     }
-    open = open.filter((i) => available[i].start + taken[i] < available[i].end)
+    open = open.filter((i) => available[i].start + taken[i] < available[i].limit)
   }
   return taken
 }
@@ -156,7 +179,7 @@ function takeEvenly(available: readonly Available[], budget: bigint): bigint[] {
 function takeInOrder(available: readonly Available[], budget: bigint): bigint[] {
   let left = budget
   return available.map((at) => {
-    const room = at.end - at.start
+    const room = at.limit - at.start
     const span = least(room, left)
     left -= span
     return span

@@ -8,6 +8,7 @@
  */
 import type { Head } from '../model/head.ts'
 import type { HintedEnds, Wake } from '../model/wake.ts'
+import { isPaused } from './decide.ts'
 import { type Job, readManifest } from './job.ts'
 import { look, parkedIsDue } from './look.ts'
 import { ring } from './ring.ts'
@@ -15,7 +16,7 @@ import { ring } from './ring.ts'
 /** What became of an event; `reason` says why nothing was rung. */
 export type Woken =
   | { readonly rung: true; readonly run: 'started' | 'absorbed' }
-  | { readonly rung: false; readonly reason: 'committed' | 'parked' | 'at-rest' | 'other-run' }
+  | { readonly rung: false; readonly reason: 'committed' | 'parked' | 'paused' | 'at-rest' | 'other-run' }
 
 /** Handles one event. Throws what ledger and launcher throw; whoever sent the event tries again. */
 export async function wake(job: Job, event: Wake): Promise<Woken> {
@@ -38,6 +39,8 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
       const head = await ledger.read(pipeline)
       if (head === null) return rung(job)
       if (head.parked !== null && !parkedIsDue(job, head)) return { rung: false, reason: 'parked' }
+      if (isPaused(head) && head.open === null && head.promotedThrough === head.committed.epoch)
+        return { rung: false, reason: 'paused' }
       return (await isCommitted(job, head, event.ends)) ? { rung: false, reason: 'committed' } : rung(job)
     }
   }

@@ -123,6 +123,11 @@ export const errorRegistry = registered({
     'a value does not encode',
     'mend the operator that made it, or choose onError: skip or a dead-letter output before a sink',
   ],
+  EPOCH_ABORTED: [
+    'Retryable',
+    'a person aborted the attempt',
+    'nothing: the next run plans the epoch again; `pawl pause` first keeps it from doing so',
+  ],
   EPOCH_CRASHED: [
     'Retryable',
     'the process that ran the epoch died without a word',

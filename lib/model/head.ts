@@ -38,6 +38,10 @@ export interface Head {
   readonly savepoints: readonly Savepoint[]
   readonly failures: Failures
   readonly parked: Parked | null
+  /** A person has paused the pipeline. Absent in heads of before commands could. */
+  readonly paused?: Paused | null
+  /** A person wants the next epoch at once. Absent in heads of before commands could. */
+  readonly hurry?: Hurry | null
 }
 
 /** The run that holds or held the pipeline. */
@@ -138,6 +142,38 @@ export interface Parked {
   readonly retries: number
   /** The build that failed; another build lifts a `failure` park. */
   readonly build: string
+}
+
+/** A person's wish that no epoch opens any more, until `resume`. What is open or committed goes on to its end. */
+export interface Paused {
+  /** Random id of the wish: who waits for it sees whether it still holds. */
+  readonly id: string
+  readonly sinceMs: number
+  readonly by: string | null
+  readonly why: string | null
+  /** Input that is to become visible first; null once it is, or when the pause takes hold at once. */
+  readonly drain: Drain | null
+}
+
+/** How far to read before the pause takes hold. */
+export interface Drain {
+  /** Ends of the logs, pinned by the first plan that sees the wish; null until then. */
+  readonly ends: readonly DrainEnd[] | null
+}
+
+/** The offset at which a partition is not read on. The offset is text. */
+export interface DrainEnd {
+  readonly source: string
+  readonly partition: number
+  readonly end: string
+}
+
+/** A wish that the next epoch does not wait for the checkpoint interval; gone once granted, or once nothing is to be read. */
+export interface Hurry {
+  readonly id: string
+  readonly atMs: number
+  /** The epoch that grants it, from its first attempt on; null before. */
+  readonly epoch: number | null
 }
 
 /** One committed epoch in the ledger's history, written in the transaction that commits it. */

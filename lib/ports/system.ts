@@ -28,6 +28,8 @@ export interface Launcher {
   start(run: RunStart): Promise<'started' | 'exists'>
   /** What is known of the run at `place`. `gone` only when it certainly will not write again by itself. */
   status(place: string): Promise<'running' | 'gone' | 'unknown'>
+  /** Ends the run at `place` from outside, where that can be done. False when there was nothing to end. */
+  stop?(place: string, why: string): Promise<boolean>
 }
 
 /** The run to start. */

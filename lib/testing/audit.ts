@@ -61,7 +61,32 @@ export function auditedLedger(ledger: MemoryLedger, world: Audited): MemoryLedge
 
 /** The invariant that the write breaks, or null. */
 function breachOf(world: Audited, before: Head, after: Head, item: HistoryItem | undefined): string | null {
-  return breachOfRun(before, after) ?? breachOfCommit(before, after, item) ?? breachOfEpochs(world, before, after)
+  return (
+    breachOfRun(before, after) ??
+    breachOfCommit(before, after, item) ??
+    breachOfEpochs(world, before, after) ??
+    breachOfPause(world, before, after)
+  )
+}
+
+/** Whoever paused sees no epoch open, and whoever drained sees all input up to the pinned ends and none beyond. */
+function breachOfPause(world: Audited, before: Head, after: Head): string | null {
+  const opens = before.open === null && after.open !== null
+  if (opens && before.paused && !before.paused.drain?.ends) return 'no epoch opens while the pipeline is paused'
+  const ends = before.paused?.drain?.ends ?? null
+  const manifest = world.manifests.get(after.committed.manifest.sha256)
+  if (ends === null || manifest === undefined) return null
+  const drained = after.paused?.id === before.paused?.id && after.paused?.drain === null
+  if (drained && (after.open !== null || after.promotedThrough < after.committed.epoch))
+    return 'a drain ends when everything is promoted'
+  for (const { source, partition, start, end } of manifest.progress) {
+    const stop = BigInt(ends.find((at) => at.source === source && at.partition === partition)?.end ?? start)
+    if (drained && BigInt(end) < stop) return `a drain ends when ${source}/${partition} is read up to ${stop}`
+    const commits = after.committed.epoch > before.committed.epoch
+    if (commits && BigInt(end) > stop && end !== start)
+      return `a drain reads ${source}/${partition} no further than ${stop}`
+  }
+  return null
 }
 
 function breachOfRun(before: Head, after: Head): string | null {

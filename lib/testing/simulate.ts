@@ -18,9 +18,12 @@ import { Broken, type Chain, chainOf, checkChain, checkStore, checkVisible } fro
 import { createDriver } from './drive.ts'
 import { drawFault, type Fault, faultKinds } from './fault.ts'
 import { type FaultScript, gate } from './gate.ts'
+import { personOf } from './person.ts'
 import { tell } from './story.ts'
 import { type Arrival, arrivalsOf, type SimulationInput } from './workload.ts'
 import { World } from './world.ts'
+
+const personSalt = 0x9e3779b9
 
 /** What a simulation is given; everything else is drawn from the seed. */
 export interface SimulateOptions {
@@ -36,6 +39,8 @@ export interface SimulateOptions {
   readonly faults?: readonly Fault['fault'][]
   /** Sinks are sometimes restored from a backup. On when absent. */
   readonly rollbacks?: boolean
+  /** A person sometimes pauses, drains, resumes, hurries and aborts. On when absent. */
+  readonly steering?: boolean
   /** Called with all visible rows at the end; throws to fail. */
   readonly verify?: (rows: ReadonlyMap<string, readonly MemoryRow[]>) => void
   /** Breaks the protocol on purpose. */
@@ -113,7 +118,9 @@ async function run(
   options: SimulateOptions,
 ): Promise<Simulated> {
   const tally = { faults: 0, healed: 0 }
-  const chaos = chaosOf(world, random.fork(), arrivals, options, tally)
+  // A stream of its own: who steers changes nothing that a seed draws otherwise.
+  const person = (options.steering ?? true) ? personOf(world, prng(seed ^ personSalt)) : () => {}
+  const chaos = chaosOf(world, random.fork(), arrivals, options, tally, person)
   const cold = random.fork()
   const coldChance = random.pick([0, 0.3, 1])
   const driver = createDriver({
@@ -197,6 +204,7 @@ function chaosOf(
   arrivals: readonly Arrival[],
   options: SimulateOptions,
   tally: { faults: number },
+  person: () => void,
 ): Chaos {
   const failing = options.failing ?? random.int(8)
   const rollbackChance = (options.rollbacks ?? true) && random.chance(0.3) ? 0.01 : 0
@@ -208,6 +216,7 @@ function chaosOf(
     arrived = Math.min(arrivals.length, arrived + count)
   }
   const disturb = () => {
+    person()
     if (random.chance(0.03)) arrive(1 + random.int(5))
     if (random.chance(outageChance)) takeDown(world, random)
     if (rollbackChance === 0) return

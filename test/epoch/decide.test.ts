@@ -31,6 +31,8 @@ const parked = (change: Partial<Parked> = {}): Parked => ({
   ...change,
 })
 const open = { attempt: 'a', epoch: 5, build: 'b', openedAtMs: 0, span: 1, suspect: null }
+const paused = { id: 'p', sinceMs: 100, by: 'ada', why: 'migration', drain: null }
+const hurry = { id: 'h', atMs: 100, epoch: null }
 
 const facts = (change: Partial<Facts> = {}): Facts => ({
   run,
@@ -117,6 +119,34 @@ const table: readonly (readonly [sentence: string, facts: Facts, decision: strin
     'hand-over',
   ],
   ['registers lanes that the head does not know', facts({ sinks: [{ sink: 'counts', lanes: 2 }] }), 'register'],
+  ['rests while a person has paused it', facts({ head: headWith({ paused }) }), 'rest'],
+  [
+    'promotes what is committed although a person has paused it',
+    facts({ head: headWith({ paused, promotedThrough: 3 }) }),
+    'promote',
+  ],
+  [
+    'clears what a dead step left open although a person has paused it',
+    facts({ head: headWith({ paused, open }) }),
+    'clear',
+  ],
+  ['stays paused with another build', facts({ head: headWith({ paused }), build: 'c' }), 'rest'],
+  [
+    'lifts the park of another build and stays paused',
+    facts({ head: headWith({ paused, parked: parked() }), build: 'c' }),
+    'unpark',
+  ],
+  ['surveys while it drains', facts({ head: headWith({ paused: { ...paused, drain: { ends: [] } } }) }), 'survey'],
+  [
+    'does not wait for the checkpoint interval when a person hurries',
+    facts({ head: headWith({ hurry, committed: { ...mine.committed, openedAtMs: nowMs - 1 } }) }),
+    'survey',
+  ],
+  [
+    'waits for the restart delay although a person hurries',
+    facts({ head: headWith({ hurry, failures: { ...mine.failures, notBeforeMs: nowMs + 1 } }) }),
+    'wait',
+  ],
   [
     'waits for the checkpoint interval',
     facts({ head: headWith({ committed: { ...mine.committed, openedAtMs: nowMs - 1 } }) }),

@@ -77,6 +77,20 @@ export function stepFunctionsLauncher(options: StepFunctionsLauncherOptions): La
         }
       })
     },
+    async stop(place, why) {
+      if (!isExecution(place)) return false
+      const { sdk, client } = await connected()
+      // Repeating it changes nothing: an execution that has ended stays as it is.
+      return tryAgain(deedOn(`stop ${place}`, false), async () => {
+        try {
+          await client.send(new sdk.StopExecutionCommand({ executionArn: place, error: 'Aborted', cause: why }))
+          return true
+        } catch (error) {
+          if (['ExecutionDoesNotExist', 'InvalidArn'].includes(answerOf(error).name)) return false
+          throw error
+        }
+      })
+    },
     async close() {
       const connection = await opened?.catch(() => null)
       connection?.client.destroy()
