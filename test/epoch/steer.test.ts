@@ -64,7 +64,7 @@ describe('a pause', () => {
 
 describe('a drain', () => {
   test('makes visible what the logs held, reads nothing beyond, and ends as a pause', async () => {
-    const bench = await caughtUp({ settings: { epoch: { spanMax: 2, fuseSpanMax: 10, convictAfter: 2 } } })
+    const bench = await caughtUp({ settings: { epoch: { spanMax: 2, fuseSpanMax: 10, fuseMs: 0, convictAfter: 2 } } })
     const before = await bench.head()
     bench.append(0, 'c', 'd', 'e')
     await drain(bench.job, wish)

@@ -20,7 +20,7 @@ function worldOf(sample: Sample, latencyMs = 0) {
   const compiled = compile(sample.pipeline)
   const settings = {
     ...compiled.settings,
-    epoch: { spanMax: 6, fuseSpanMax: 0, convictAfter: 1_000_000 },
+    epoch: { spanMax: 6, fuseSpanMax: 0, fuseMs: 0, convictAfter: 1_000_000 },
     checkpoint: { ...compiled.settings.checkpoint, intervalMs: 0 },
     leaseMs: 40_000,
   }
