@@ -46,9 +46,9 @@ export const nounFiles = new Set([
 /** First words of file names in `epoch/` and `cli/`. A new verb is added here when it is a word of the field. */
 export const verbs = new Set(
   [
-    'abort amend begin claim close collect commit consume create decide execute fail finalize gather heal',
-    'judge leave list load look observe open operate parse plan precommit print produce promote read',
-    'recover register renew report restart ring run seal show simulate split start step survey',
-    'verify wait wake watch write',
+    'abort amend await begin claim close collect commit compare consume create decide diagnose drain',
+    'execute fail finalize gather heal judge leave list load look observe open operate parse pause plan',
+    'precommit print produce promote read recover register renew report restart resume ring run seal show',
+    'simulate split start steer step survey verify wait wake watch write',
   ].flatMap((line) => line.split(' ')),
 )
