@@ -112,6 +112,11 @@ export const errorRegistry = registered({
     'a record does not decode',
     'mend the producer, or choose onError: skip or a dead-letter output',
   ],
+  DELTA_LOG_DAMAGED: [
+    'Corrupt',
+    'the log of a Delta table has a hole or is not readable',
+    'restore the folder _delta_log of the table, and run again',
+  ],
   DEPLOYMENT_INVALID: [
     'Invalid',
     'the deployment cannot work as it is described',

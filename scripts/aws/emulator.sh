@@ -7,19 +7,7 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 
 install() {
-  local cache="${1:?cache directory}" work
-  [ -f "$cache/.complete" ] && return 0
-  mkdir -p "$cache"
-  # Made aside and moved: several processes may install at once, and one may be killed.
-  work="$(mktemp -d "$cache/install-XXXXXX")"
-  trap "rm -rf '$work'" EXIT
-  python3 -m venv "$work/venv"
-  "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$here/requirements.txt"
-  if [ ! -f "$cache/.complete" ]; then
-    rm -rf "$cache/venv"
-    mv "$work/venv" "$cache/venv"
-    touch "$cache/.complete"
-  fi
+  bash "$here/../python-venv.sh" "${1:?cache directory}" "$here/requirements.txt"
 }
 
 run() {

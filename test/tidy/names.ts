@@ -28,6 +28,10 @@ export const exceptions: readonly { readonly names: RegExp; readonly reason: str
     names: /^(child|worker|broker|this)Process$|^process(Place|Stat|Id)$/,
     reason: 'a process of the operating system',
   },
+  {
+    names: /^(newM|m|M)etaData$|^dataChange$|^commitInfo$/,
+    reason: 'actions of a Delta log, as its protocol calls them',
+  },
   { names: /^processData$/, reason: 'what kafkajs calls the method that takes what arrives on a socket' },
 ]
 

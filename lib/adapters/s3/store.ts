@@ -72,7 +72,8 @@ interface ByteRange {
   readonly end: number
 }
 
-async function readObject(bucket: Bucket, object: string, range: ByteRange | undefined): Promise<Buffer | null> {
+/** The object below the bucket's prefix, or bytes of it; null when there is none. Throws `OBJECT_DAMAGED`. */
+export async function readObject(bucket: Bucket, object: string, range?: ByteRange): Promise<Buffer | null> {
   const deed = deedOn(bucket, 'read', object, false)
   for (let reads = 1; ; reads++) {
     const got = await tryAgain(deed, () => getObject(bucket, object, range))

@@ -127,7 +127,7 @@ function keyRowOf(key: unknown, { table, key: columns }: TableForm, { keyRow }: 
 }
 
 /** What decides the lane: equal values have equal texts, whatever the dialect. */
-function laneText(key: unknown): string | Uint8Array | null {
+export function laneText(key: unknown): string | Uint8Array | null {
   if (key === null || key === undefined) return null
   if (typeof key === 'string' || key instanceof Uint8Array) return key
   if (key instanceof Date) return key.toISOString()
