@@ -30,6 +30,17 @@ export interface Sink {
     options?: { readonly healing?: boolean },
   ): Promise<PromoteResult>
   marker(lane: number): Promise<Marker | null>
+  /**
+   * Makes what markers need in the sink (a table, a control topic), unless it is there, and answers with what it sends
+   * for that, as a person would: SQL, requests. With `dryRun` it sends nothing. Absent: nothing is needed.
+   */
+  prepare?(options: { readonly dryRun: boolean }): Promise<readonly string[]>
+  /**
+   * For a person's decision, never called by a run: replaces the lane's marker by `to` (null: by none) if it is
+   * exactly `from` (null: there is none), in one atomic step. Rows stay as they are. Answers with the marker that
+   * the lane has then; a lost answer is thrown as `UNKNOWN_RESULT` or `SINK_UNAVAILABLE`.
+   */
+  reassign?(lane: number, from: Marker | null, to: Marker | null): Promise<Marker | null>
   /** Drops staged parts that will never be promoted. Objects of the store are deleted by the caller. */
   discard?(parts: readonly StagedPart[]): Promise<void>
   /** Names of staging that lives in the sink itself, for `sweep`. Listed before the head is read. */

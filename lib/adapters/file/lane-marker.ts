@@ -6,11 +6,12 @@
  * which changes nothing. No lock is needed, and none can be left behind by a crash. JSON, version 1.
  */
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { PawlError } from '../../model/errors.ts'
 import type { Marker } from '../../model/manifest.ts'
 import { makeDurableDirectory } from '../shared/durable-directory.ts'
+import { sameMarker } from '../shared/markers.ts'
 import {
   linkUnlessTaken,
   namesIn,
@@ -53,15 +54,33 @@ export function readMarker(directory: string): Marker | null {
  */
 export function writeMarker(directory: string, marker: Marker): Marker {
   const path = join(directory, epochDigits(marker.epoch))
-  const temporary = `${path}.partial-${randomBytes(12).toString('hex')}`
-  writeAt(temporary, 'wx', Buffer.from(`${JSON.stringify({ version, ...marker })}\n`), 0)
-  syncPath(temporary)
+  const temporary = writeTemporary(path, marker)
   const linked = linkUnlessTaken(temporary, path)
   removeFile(temporary)
   syncPath(directory)
   if (linked === 'linked') return marker
   const text = unlessAbsent('read', path, () => readFileSync(path, 'utf8'))
   return text === null ? marker : parseMarker(text, path)
+}
+
+/**
+ * Replaces the marker by another (null: by none) if it is `from`; answers with the one that is there then. The name
+ * of the new one may sort below: the old one goes last, and until then it counts. Of two persons who decide at the
+ * same moment the later one wins.
+ */
+export function replaceMarker(directory: string, from: Marker | null, to: Marker | null): Marker | null {
+  const found = readMarker(directory)
+  if (!sameMarker(found, from)) return found
+  const own = to === null ? null : epochDigits(to.epoch)
+  if (to !== null && own !== null) {
+    const path = join(directory, own)
+    const temporary = writeTemporary(path, to)
+    onDisk('replace', path, () => renameSync(temporary, path))
+    syncPath(directory)
+  }
+  for (const name of namesIn(directory).sort()) if (name !== own) removeFile(join(directory, name))
+  syncPath(directory)
+  return readMarker(directory)
 }
 
 /** Notes, for good, that the staged file of an epoch is about to become visible. */
@@ -81,6 +100,13 @@ export function dropOlder(directory: string, epoch: number): void {
     const of = Number(name.slice(0, 12))
     if (of < epoch || (of === epoch && name[12] === '+')) removeFile(join(directory, name))
   }
+}
+
+function writeTemporary(path: string, marker: Marker): string {
+  const temporary = `${path}.partial-${randomBytes(12).toString('hex')}`
+  writeAt(temporary, 'wx', Buffer.from(`${JSON.stringify({ version, ...marker })}\n`), 0)
+  syncPath(temporary)
+  return temporary
 }
 
 function parseMarker(text: string, path: string): Marker {

@@ -9,7 +9,7 @@
 import type { Sink } from '../../ports/sink.ts'
 import { makeDurableDirectory } from '../shared/durable-directory.ts'
 import type { RowSpec } from '../shared/row-encoding.ts'
-import { makeMarkerDirectory, readMarker, writeMarker } from './lane-marker.ts'
+import { makeMarkerDirectory, readMarker, replaceMarker, writeMarker } from './lane-marker.ts'
 import { publish } from './publish.ts'
 import { fileBytes, onDisk, removeFile } from './sink-files.ts'
 import { handleOf, pathsOf, targetOf } from './sink-paths.ts'
@@ -58,6 +58,11 @@ export function openFileSink({ sink, directory, within, spec }: FileSinkOptions)
     },
     async marker(lane) {
       return readMarker(paths.markerOf(lane))
+    },
+    async reassign(lane, from, to) {
+      const own = paths.markerOf(lane)
+      makeMarkerDirectory(own)
+      return replaceMarker(own, from, to)
     },
     async discard(parts) {
       for (const part of parts) removeFile(paths.stagedFile(handleOf(part).file))

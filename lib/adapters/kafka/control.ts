@@ -83,17 +83,27 @@ export interface FoundMarker {
 /** Topic ids by topic name. */
 export type TopicIds = Readonly<Record<string, string>>
 
-/** The marker as a record of the lane's partition, to be sent in the transaction of the rows. */
+/** The marker (null: a tombstone) as a record of the lane's partition, to be sent in the transaction of the rows. */
 export function markerBatch(
   options: ControlOptions,
   lane: number,
   id: string,
-  { marker, topicIds }: FoundMarker,
+  { marker, topicIds }: Omit<FoundMarker, 'marker'> & { readonly marker: Marker | null },
 ): ReadyBatch {
   const encoder = new RecordBatchEncoder({ capacity: 1024 })
-  const { incarnation, epoch, hash } = marker
-  encoder.add(Date.now(), id, JSON.stringify({ version: markerVersion, incarnation, epoch, hash, topicIds }))
+  const text = marker === null ? null : JSON.stringify({ version: markerVersion, ...plain(marker), topicIds })
+  encoder.add(Date.now(), id, text)
   return { topic: options.topic, partition: lane, batch: encoder.seal({ transactional: true }), rows: 1 }
+}
+
+function plain({ incarnation, epoch, hash }: Marker): Marker {
+  return { incarnation, epoch, hash }
+}
+
+/** The request by which `ensureControl` makes the topic, as a person would write it. */
+export function controlRequest({ topic, lanes }: ControlOptions): string {
+  const configs = Object.entries(controlConfigs).map(([name, value]) => ` --config ${name}=${value}`)
+  return `kafka-topics.sh --create --if-not-exists --topic ${topic} --partitions ${lanes}${configs.join('')}`
 }
 
 /**

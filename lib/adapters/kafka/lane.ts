@@ -86,7 +86,7 @@ export class KafkaLane {
    * noticed whenever it happened. One restored from a backup has another id as well: `healing` accepts it, and
    * the epochs that follow do so because of the marker.
    */
-  async write(taken: TakenLane, marker: Marker, rows: StagedRows): Promise<void> {
+  async write(taken: TakenLane, marker: Marker | null, rows: StagedRows): Promise<void> {
     const { transaction, layouts, found } = taken
     const { parts, store, healing } = rows
     const { control, lane, id } = this.#options

@@ -13,7 +13,7 @@ import type { TopicSpec } from '../../ports/spec.ts'
 import type { Store } from '../../ports/store.ts'
 import { markerAfter, sameMarker } from '../shared/markers.ts'
 import { kafkaCode } from './codes.ts'
-import { type ControlOptions, ensureControl } from './control.ts'
+import { type ControlOptions, controlRequest, ensureControl } from './control.ts'
 import { KafkaLane } from './lane.ts'
 import type { KafkaLink } from './link.ts'
 import { controlTopic, type SinkIdentity, transactionalId } from './names.ts'
@@ -87,22 +87,33 @@ class KafkaSink implements Sink {
   }
 
   async base(lane: number, marker: Marker): Promise<Marker> {
+    return (await this.reassign(lane, null, marker)) ?? marker
+  }
+
+  async prepare({ dryRun }: { readonly dryRun: boolean }): Promise<readonly string[]> {
+    if (!dryRun) await ensureControl(this.#link, this.#control, this.#control.lanes - 1)
+    return [controlRequest(this.#control)]
+  }
+
+  /** From none to one is how a lane is registered. */
+  async reassign(lane: number, from: Marker | null, to: Marker | null): Promise<Marker | null> {
     await ensureControl(this.#link, this.#control, lane)
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#registerOnce(lane, marker)
+        return await this.#reassignOnce(lane, from, to)
       } catch (error) {
-        // Another run registers the lane at this moment: whoever comes later finds its marker.
+        // Another run takes the lane over at this moment: whoever comes later finds its marker.
         if (tries >= registrationTriesMax || !wasDisturbed(error)) throw error
       }
     }
   }
 
-  async #registerOnce(lane: number, marker: Marker): Promise<Marker> {
+  async #reassignOnce(lane: number, from: Marker | null, to: Marker | null): Promise<Marker | null> {
     const taken = await this.#lane(lane).takeOver([])
-    if (taken.found !== null) return taken.found.marker
-    await this.#lane(lane).write(taken, marker, { parts: [], store: this.#options.store, healing: false })
-    return marker
+    const found = taken.found?.marker ?? null
+    if (!sameMarker(found, from)) return found
+    await this.#lane(lane).write(taken, to, { parts: [], store: this.#options.store, healing: false })
+    return to
   }
 
   /** Absent staging is an error in any case; `healing` only accepts topics with new ids. */

@@ -43,8 +43,8 @@ export interface MemoryTable {
 /** What a transaction changes. */
 export interface MemoryWrite {
   readonly rows: readonly MemoryRow[]
-  /** Absent: the marker stays. */
-  readonly marker?: Marker
+  /** Absent: the marker stays. Null: the lane has none any more. */
+  readonly marker?: Marker | null
 }
 
 /** An empty table. */
@@ -58,7 +58,8 @@ export function memoryTable(): MemoryTable {
       const write = body(markers.get(lane) ?? null)
       if (write === null) return
       for (const row of write.rows) rows.push(row)
-      if (write.marker !== undefined) markers.set(lane, write.marker)
+      if (write.marker === null) markers.delete(lane)
+      else if (write.marker !== undefined) markers.set(lane, write.marker)
     },
     snapshot: () => ({ rows: [...rows], markers: new Map(markers) }),
     restore(snapshot) {

@@ -75,6 +75,10 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
       throw translated(error, sink)
     }
   }
+  const createMarkerTable = async () => {
+    const there = await markerTableExists(query, options.markerTable)
+    if (!there) await query(markerTableSql(options.markerTable))
+  }
   return {
     get alive() {
       return alive
@@ -86,8 +90,7 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
     lockMarker: (lane) => markerOf(lane, ' FOR UPDATE'),
     readMarker: (lane) => markerOf(lane, ''),
     async createMarker(lane, marker) {
-      const there = await markerTableExists(query, options.markerTable)
-      if (!there) await query(markerTableSql(options.markerTable))
+      await createMarkerTable()
       const { incarnation, epoch, hash } = marker
       const values = [...keyValues(lane), incarnation, epoch, hash]
       await query(`INSERT INTO ${markers} VALUES (?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE lane = lane`, values)
@@ -100,6 +103,10 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
         ...keyValues(lane),
       ])
     },
+    async removeMarker(lane) {
+      await query(`DELETE FROM ${markers} WHERE ${lanePlace}`, keyValues(lane))
+    },
+    createMarkerTable,
     async write(form, block) {
       const id = JSON.stringify(form)
       try {

@@ -12,7 +12,7 @@ import { type TableOptions, tableForm, tableMaker } from '../shared/table-option
 import { type TableSession, tableSink } from '../shared/table-sink.ts'
 import { connectionConfig, loadDriver } from './driver.ts'
 import { translated } from './errors.ts'
-import { markerTableDefault } from './markers.ts'
+import { markerTableDefault, markerTableSql } from './markers.ts'
 import { mySqlSession, prepareConnection } from './session.ts'
 import { cellText } from './text.ts'
 
@@ -58,6 +58,7 @@ export function mysql<V, K = unknown>(options: MySqlOptions<K, V>): CustomSinkSp
         maker: tableMaker(options),
         cell: cellText,
         blocks,
+        markerTableSql: markerTableSql(markerTable),
         limits: form.mode === 'sql' ? sqlLimits : limits,
         sessions: sessionPool({ sink, open, idleMax: lanes, timeoutMs }),
         store,

@@ -71,7 +71,7 @@ export function pgSession(
     lockMarker: (lane) => markerOf(lane, ' FOR UPDATE'),
     readMarker: (lane) => markerOf(lane, ''),
     async createMarker(lane, marker) {
-      await makeMarkerTable(session, query, options.markerTable)
+      await session.createMarkerTable()
       await session.begin()
       await query(`INSERT INTO ${markers} VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`, [
         ...keyValues(lane),
@@ -86,6 +86,11 @@ export function pgSession(
         [...keyValues(lane), ...markerValues(marker)],
       )
     },
+    async removeMarker(lane) {
+      const place = 'stage = $1 AND pipeline = $2 AND sink = $3 AND lane = $4'
+      await query(`DELETE FROM ${markers} WHERE ${place}`, keyValues(lane))
+    },
+    createMarkerTable: () => makeMarkerTable(session, query, options.markerTable),
     async write(form: TableForm, block: RowBlock) {
       await query('SAVEPOINT pawl')
       try {

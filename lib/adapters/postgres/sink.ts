@@ -12,7 +12,7 @@ import { type TableOptions, tableForm, tableMaker } from '../shared/table-option
 import { type TableSession, tableSink } from '../shared/table-sink.ts'
 import { clientConfig, loadDriver } from './driver.ts'
 import { translated } from './errors.ts'
-import { markerTableDefault } from './markers.ts'
+import { markerTableDefault, markerTableSql } from './markers.ts'
 import { pgSession } from './session.ts'
 import { cellText } from './text.ts'
 
@@ -56,6 +56,7 @@ export function postgres<V, K = unknown>(options: PostgresOptions<K, V>): Custom
         maker: tableMaker(options),
         cell: cellText,
         blocks,
+        markerTableSql: markerTableSql(markerTable),
         limits: form.mode === 'sql' ? sqlLimits : limits,
         sessions: sessionPool({ sink, open, idleMax: lanes, timeoutMs }),
         store,

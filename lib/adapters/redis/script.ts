@@ -46,6 +46,12 @@ const typeNames: Readonly<Record<RedisType, string>> = {
   stream: 'stream',
 }
 
+/** Replaces a marker by another, or by none, if it is the one expected (ARGV 1 and 2; empty for none). */
+export const reassignScript = `local found = redis.call('GET', KEYS[1])
+if (found or '') ~= ARGV[1] then return found end
+if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2]) end
+return redis.call('GET', KEYS[1])`
+
 /** The script for a type. */
 export function promoteScript(type: RedisType): string {
   const check =

@@ -18,7 +18,7 @@ import { type SessionPool, sessionPool } from '../shared/session-pool.ts'
 import { newClient } from './driver.ts'
 import { isReply, translated } from './errors.ts'
 import { assertKey, markerKey, markerText, parseMarker } from './keys.ts'
-import { promoteScript, type RedisType } from './script.ts'
+import { promoteScript, type RedisType, reassignScript } from './script.ts'
 import { type RedisSession, redisSession } from './session.ts'
 import { type RedisForm, type RedisMaker, readScriptRows, redisStageWriter } from './staging.ts'
 
@@ -123,6 +123,12 @@ function redisSink(
       return sessions.use((session) => runScript(session, argv, committable, staged.key))
     },
     marker: (lane) => sessions.use((session) => read(session, lane)),
+    reassign: (lane, from, to) =>
+      sessions.use(async (session) => {
+        const texts = [from, to].map((marker) => (marker === null ? '' : markerText(marker)))
+        const found = await session.call('EVAL', [reassignScript, 1, keyOf(lane), ...texts])
+        return found === null ? null : parseMarker(String(found))
+      }),
     close: () => sessions.close(),
   }
 }

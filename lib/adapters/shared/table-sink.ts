@@ -34,6 +34,10 @@ export interface TableSession extends PooledSession {
   /** Without a transaction: makes the table of markers and the row, unless they are there. */
   createMarker(key: LaneKey, marker: Marker): Promise<void>
   moveMarker(key: LaneKey, marker: Marker): Promise<void>
+  /** Within a transaction, as `moveMarker`. */
+  removeMarker(key: LaneKey): Promise<void>
+  /** Without a transaction: makes the table of markers, unless it is there. */
+  createMarkerTable(): Promise<void>
   /** Writes a block within a transaction, which is as it was before when the block is refused. */
   write(form: TableForm, block: RowBlock): Promise<void>
   /** What `write` throws for this block, without keeping anything of it. */
@@ -52,6 +56,8 @@ export interface TableSinkOptions {
   readonly cell: CellText
   readonly blocks: BlockLimits
   readonly limits: SinkLimits
+  /** The statement that makes the table of markers. */
+  readonly markerTableSql: string
   readonly sessions: SessionPool<TableSession>
   /** Where the staged objects of committables are. */
   readonly store: Store
@@ -94,10 +100,36 @@ export function tableSink(options: TableSinkOptions): Sink {
     async marker(lane) {
       return sessions.use((session) => session.readMarker(keyOf(lane)))
     },
+    async prepare({ dryRun }) {
+      if (!dryRun) await sessions.use((session) => session.createMarkerTable())
+      return [options.markerTableSql]
+    },
+    reassign: (lane, from, to) => sessions.use((session) => reassign(session, keyOf(lane), from, to)),
     async close() {
       await sessions.close()
     },
   }
+}
+
+async function reassign(
+  session: TableSession,
+  key: LaneKey,
+  from: Marker | null,
+  to: Marker | null,
+): Promise<Marker | null> {
+  if (from === null && to !== null) {
+    if ((await session.readMarker(key)) === null) await session.createMarker(key, to)
+    return session.readMarker(key)
+  }
+  await session.begin()
+  const found = await session.lockMarker(key)
+  if (found === null || !sameMarker(found, from)) {
+    await session.rollback()
+    return found
+  }
+  await (to === null ? session.removeMarker(key) : session.moveMarker(key, to))
+  await session.commit()
+  return to
 }
 
 async function writeRows(session: TableSession, store: Store, committable: Committable): Promise<void> {

@@ -145,6 +145,7 @@ function writeAheadSink(sink: string, context: OpenContext, writer: Writer): Sin
     async marker(lane) {
       return (await markers.look(lane)).marker
     },
+    reassign: (lane, from, to) => markers.move(lane, from, to),
     async close() {},
   }
 }

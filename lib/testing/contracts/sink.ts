@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict'
 import { type Contract, type Obligation, refusedWith } from './contract.ts'
 import { sinkMarkers } from './sink-markers.ts'
+import { sinkReassign } from './sink-reassign.ts'
 import {
   contractLanes,
   type InputRow,
@@ -165,7 +166,7 @@ const after = ({ value, ...row }: InputRow, epoch: number): InputRow => ({ ...ro
 /** The obligations of an exactly-once sink. */
 export const sinkContract: Contract<SinkSubject> = {
   port: 'sink',
-  obligations: Object.entries({ ...staging, ...sinkMarkers }).map(
+  obligations: Object.entries({ ...staging, ...sinkMarkers, ...sinkReassign }).map(
     ([name, check]): Obligation<SinkSubject> => ({
       name,
       check: async (place) => check(new SinkDriver(await place.open()), place),
