@@ -39,6 +39,7 @@ export function jsonFields<const Fields extends FieldNames>(fields: Fields): Ser
   let layouts = 0
   return {
     name: `json(${names.map((name) => `${name}:${fields[name]}`).join(',')})`,
+    copies: true,
     encode: (value) => JSON.stringify(value),
     decode(bytes, start, end) {
       const walked = walk(bytes, start, end)

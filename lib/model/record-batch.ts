@@ -97,10 +97,16 @@ export class RecordBatchEncoder {
     this.#end = end + headersBytes
   }
 
-  /** A copy of the finished batch, not yet tied to a producer. The encoder keeps its records until `reset`. */
-  seal(options: { readonly transactional?: boolean; readonly baseOffset?: bigint } = {}): Buffer {
+  /**
+   * A copy of the finished batch, not yet tied to a producer, in `into` (as long as `bytes`) when that is given. The encoder
+   * keeps its records until `reset`.
+   */
+  seal(
+    options: { readonly transactional?: boolean; readonly baseOffset?: bigint; readonly into?: Buffer } = {},
+  ): Buffer {
     const at = batchLayout
-    const batch = Buffer.from(this.#buffer.subarray(0, this.#end))
+    const batch = options.into ?? Buffer.allocUnsafe(this.#end)
+    this.#buffer.copy(batch, 0, 0, this.#end)
     batch.writeBigInt64BE(options.baseOffset ?? 0n, at.baseOffset)
     batch.writeInt32BE(this.#end - at.leaderEpoch, at.length)
     batch.writeInt32BE(-1, at.leaderEpoch)

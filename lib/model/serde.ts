@@ -15,6 +15,8 @@ export interface Serde<T> {
   readonly nullable?: boolean
   encode(value: T): string | Uint8Array | null
   decode(bytes: Buffer, start: number, end: number): T
+  /** What `decode` returns shares no memory with the batch, so that the batch's may be used again. */
+  readonly copies?: true
 }
 
 /** UTF-8 text. */
@@ -23,6 +25,7 @@ export function text(): Serde<string> {
     name: 'text',
     encode: (value) => value,
     decode: decodeText,
+    copies: true,
   }
 }
 
@@ -32,6 +35,7 @@ export function bytes(): Serde<Uint8Array> {
     name: 'bytes',
     encode: (value) => value,
     decode: copied,
+    copies: true,
   }
 }
 
@@ -47,6 +51,7 @@ export function json(schema?: StandardSchemaV1): Serde<unknown> {
     name: 'json',
     encode: jsonText,
     decode: schema ? (source, start, end) => validated(schema, parse(source, start, end)) : parse,
+    copies: true,
   }
 }
 
@@ -55,6 +60,7 @@ export function nullable<T>(inner: Serde<T>): Serde<T | null> {
   return {
     name: `nullable(${inner.name})`,
     nullable: true,
+    ...(inner.copies ? { copies: inner.copies } : {}),
     encode: (value) => (value === null ? null : inner.encode(value)),
     decode: (source, start, end) => (start < 0 ? null : inner.decode(source, start, end)),
   }

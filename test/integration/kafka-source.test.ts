@@ -42,6 +42,19 @@ test('reads any range of a partition, exactly its records, whatever the size of 
   }
 })
 
+test('brings the same records where the memory of an answer is used for the next', async ({ broker }) => {
+  const topic = await freshTopic(broker)
+  const wanted = Array.from({ length: 6000 }, (_, i) => `${i} `.padEnd(200, String(i)))
+  for (let at = 0; at < 6000; at += 500)
+    await send(
+      broker,
+      topic,
+      wanted.slice(at, at + 500).map((value) => ({ value })),
+    )
+  const log = await source(broker, topic, { fetchBytesMax: 250_000 })
+  expect(values(await readAll(log))).toEqual(wanted)
+})
+
 test('brings keys, values, timestamps and headers as they were written', async ({ broker }) => {
   const topic = await freshTopic(broker)
   const headers = { name: Buffer.from('wert'), empty: Buffer.alloc(0) }

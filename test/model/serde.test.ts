@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { jsonFields } from '../../lib/model/json-fields.ts'
 import { bytes, json, nullable, text } from '../../lib/model/serde.ts'
 
 const batch = Buffer.from('ab{"n":1}cd')
@@ -17,6 +18,26 @@ test('bytes stay apart when a slab is full', () => {
   const source = Buffer.from(Array.from({ length: 256 }, (_, i) => i))
   const copies = Array.from({ length: 300 }, (_, i) => bytes().decode(source, i % 100, 200))
   for (const [i, copy] of copies.entries()) expect(copy).toEqual(new Uint8Array(source.subarray(i % 100, 200)))
+})
+
+test.each([text(), bytes(), json(), nullable(json()), jsonFields({ n: 'number', t: 'string' })])(
+  'what $name decodes does not change with its batch',
+  (serde) => {
+    const source = Buffer.from('{"n":12345678901,"t":"a text that is long enough"}')
+    for (let i = 0; i < 3; i++) {
+      const lent = Buffer.from(source)
+      const decoded = serde.decode(lent, 0, lent.length)
+      const before = structuredClone(decoded)
+      lent.fill(120)
+      expect(decoded).toEqual(before)
+    }
+    expect(serde.copies).toBe(true)
+  },
+)
+
+test('a serde of which nothing is known is not said to copy, nullable or not', () => {
+  const views = { name: 'views', encode: (value: Buffer) => value, decode: (source: Buffer) => source }
+  expect(nullable(views).copies).toBeUndefined()
 })
 
 test('text and JSON are read in place', () => {

@@ -27,6 +27,7 @@ import { PawlError } from '../../model/errors.ts'
 import type { Store, StoredObject } from '../../ports/store.ts'
 import { diskError, errnoOf } from '../shared/disk-errors.ts'
 import { makeDurableDirectory } from '../shared/durable-directory.ts'
+import { lend } from '../shared/lent-memory.ts'
 import { assertByteRange, assertObjectName, assertObjectPrefix } from '../shared/object-names.ts'
 import { Directories } from './directories.ts'
 import { createFile } from './durable-create.ts'
@@ -110,7 +111,7 @@ async function readRange(path: string, range: { start: number; end: number } | u
     const stats = fstatSync(fd)
     if (!stats.isFile()) return null
     const start = Math.min(range?.start ?? 0, stats.size)
-    const buffer = Buffer.allocUnsafe(Math.min(range?.end ?? stats.size, stats.size) - start)
+    const buffer = lend(Math.min(range?.end ?? stats.size, stats.size) - start)
     for (let at = 0; at < buffer.length; ) {
       const length = buffer.length - at
       const inline = length <= inlineBytesMax

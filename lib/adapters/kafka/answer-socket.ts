@@ -7,6 +7,7 @@
  * once to where they stay. Over TLS there is no such way in; kafkajs opens those sockets itself.
  */
 import { connect, type Socket } from 'node:net'
+import { lend } from '../shared/lent-memory.ts'
 
 /** Read from the system at once. */
 const pieceBytes = 256 * 1024
@@ -56,7 +57,7 @@ export function answers(
         if (known < lengthBytes) continue
         const size = length.readInt32BE()
         if (size < 0 || size > answerBytesMax) return refuse(size)
-        answer = Buffer.allocUnsafe(lengthBytes + size)
+        answer = lend(lengthBytes + size)
         filled = length.copy(answer)
         known = 0
       } else {

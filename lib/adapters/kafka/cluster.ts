@@ -58,9 +58,10 @@ export function kafka(options: KafkaOptions): KafkaClusterSpec {
   return Object.freeze<KafkaClusterSpec>({
     kind: 'kafka',
     brokers,
-    async openSource({ topic, isolation }): Promise<LogSource> {
+    async openSource({ topic, isolation, key, value }): Promise<LogSource> {
       const { connection, release } = shared.acquire()
-      return new KafkaSource(connection, { topic, isolation, patienceMs, fetchBytesMax, release })
+      const reuse = key.copies === true && value.copies === true
+      return new KafkaSource(connection, { topic, isolation, patienceMs, fetchBytesMax, reuse, release })
     },
     async openAppender(topic): Promise<LogAppender> {
       const { connection, release } = shared.acquire()

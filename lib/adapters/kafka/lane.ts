@@ -7,6 +7,7 @@
 import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { Marker, StagedPart } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
+import { giveBack } from '../shared/lent-memory.ts'
 import { type ControlOptions, type FoundMarker, markerBatch, readMarker } from './control.ts'
 import type { KafkaLink, TopicLayout } from './link.ts'
 import { type ReadyBatch, stagedTopics, stagedWindows } from './staged.ts'
@@ -99,6 +100,7 @@ export class KafkaLane {
       let ready: ReadyBatch[] = [markerBatch(control, lane, id, { marker, topicIds })]
       for await (const window of stagedWindows(store, parts)) {
         await transaction.send([...ready, ...window], leaders)
+        for (const { batch } of window) giveBack(batch)
         ready = []
       }
       if (ready.length > 0) await transaction.send(ready, leaders)

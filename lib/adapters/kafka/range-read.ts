@@ -10,6 +10,7 @@ import { PawlError } from '../../model/errors.ts'
 import { Columns } from '../../model/record-columns.ts'
 import { decodeBatches, nextOffset } from '../../model/record-decode.ts'
 import type { LogBatch } from '../../model/records.ts'
+import { giveBack } from '../shared/lent-memory.ts'
 import { assertWithinLog, type OffsetRange } from '../shared/log-ranges.ts'
 import { decompress } from './codecs.ts'
 import { patiently, readCode, readRefused } from './log-errors.ts'
@@ -26,6 +27,8 @@ export interface ReadOptions {
   readonly patienceMs: number
   /** The topic that is meant, from when the range was planned. */
   readonly topicId: string
+  /** Nobody keeps anything of a batch: its memory may hold the next answer. */
+  readonly reuse: boolean
 }
 
 /** How long a log may lag behind the end of a range before it counts as shrunk. */
@@ -69,6 +72,7 @@ export async function* readRange(
       decompress,
       columns,
     }).batches
+    if (options.reuse) giveBack(answer.records)
     position = next
   }
 }

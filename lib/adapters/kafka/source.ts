@@ -24,6 +24,8 @@ export interface KafkaSourceOptions {
   readonly fetchBytesMax?: number
   /** How long to put up with brokers that are gone or leaders that move, for each request. */
   readonly patienceMs?: number
+  /** Whoever reads keeps nothing of a batch (see `Serde.copies`): its memory may hold the next answer. */
+  readonly reuse?: boolean
   /** Called by `close`. */
   readonly release?: () => Promise<void>
 }
@@ -31,6 +33,7 @@ export interface KafkaSourceOptions {
 const defaults: Required<Omit<KafkaSourceOptions, 'topic' | 'isolation'>> = {
   fetchBytesMax: 4 * 1024 * 1024,
   patienceMs: 30_000,
+  reuse: false,
   release: async () => undefined,
 }
 
@@ -46,6 +49,7 @@ export class KafkaSource implements LogSource {
       ...options,
       fetchBytesMax: options.fetchBytesMax ?? defaults.fetchBytesMax,
       patienceMs: options.patienceMs ?? defaults.patienceMs,
+      reuse: options.reuse ?? defaults.reuse,
       release: options.release ?? defaults.release,
     }
     this.#view = new TopicView(link, options.topic)

@@ -18,6 +18,7 @@ import { RecordBatchEncoder } from '../../model/record-batch.ts'
 import type { Header } from '../../model/records.ts'
 import type { StageContext, StageWriter } from '../../ports/sink.ts'
 import type { TopicSpec } from '../../ports/spec.ts'
+import { lend } from '../shared/lent-memory.ts'
 import { type Content, encodeKey, encodeValue, routeOf } from '../shared/row-encoding.ts'
 import { createStaged, stagedName } from '../shared/staged-objects.ts'
 
@@ -197,7 +198,7 @@ class StagingWriter implements StageWriter {
   }
 
   #close(target: OpenTarget, lane: number, partition: number, encoder: RecordBatchEncoder): void {
-    const batch = encoder.seal({ transactional: true })
+    const batch = encoder.seal({ transactional: true, into: lend(encoder.bytes) })
     const open = this.#lanes[lane]
     open.chunks.push(batch)
     open.batches.push([target.index, partition, batch.length, encoder.count])

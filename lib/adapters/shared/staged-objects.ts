@@ -10,6 +10,7 @@ import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { ObjectRef } from '../../model/head.ts'
 import type { StageContext } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
+import { giveBack } from './lent-memory.ts'
 
 const triesMax = 3
 
@@ -25,13 +26,20 @@ export function stagedName(context: StageContext, name: string): string {
   return context.prefix.endsWith('/') ? `${context.prefix}${name}` : `${context.prefix}/${name}`
 }
 
-/** Creates an object that only this invocation can have made. Throws what the store throws, after reading back. */
+/**
+ * Creates an object that only this invocation can have made. Chunks that were lent are given back: the caller may not use
+ * them afterwards. Throws what the store throws, after reading back.
+ */
 export async function createStaged(store: Store, name: string, chunks: readonly Uint8Array[]): Promise<ObjectRef> {
   const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   const ref = { name, bytes, sha256: sha256Of(chunks) }
   for (let tries = 1; ; tries++) {
     try {
-      if ((await store.create(name, chunks)) === 'created') return ref
+      if ((await store.create(name, chunks)) === 'created') {
+        // After an answer that was lost, a request may still be on its way with them.
+        if (tries === 1) for (const chunk of chunks) giveBack(chunk)
+        return ref
+      }
       const found = await store.read(name)
       // It was there a moment ago: its attempt is over, and was discarded.
       if (found === null)
