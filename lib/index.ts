@@ -14,13 +14,20 @@ export {
 export type { ErrorCode, ErrorKind } from './model/errors.ts'
 export { isPawlError, PawlError } from './model/errors.ts'
 export { type FieldTypes, type FieldValues, jsonFields } from './model/json-fields.ts'
-export type { RejectedRecord } from './model/manifest.ts'
+export type { RefusedPlace, RefusedRow, RejectedRecord } from './model/manifest.ts'
 export type { Header } from './model/records.ts'
 export { bytes, json, nullable, type Serde, text } from './model/serde.ts'
-export type { CheckpointSettings, EpochSettings, RestartStrategy, RetainSettings, Settings } from './model/settings.ts'
+export type {
+  CheckpointSettings,
+  EpochSettings,
+  PipelineGuarantee,
+  RestartStrategy,
+  RetainSettings,
+  Settings,
+} from './model/settings.ts'
 export type { Topology, TopologyNode } from './model/topology.ts'
 export type { StartPosition } from './ports/log.ts'
-export type { Guarantee, Sink, SinkLimits, StageContext, StageWriter } from './ports/sink.ts'
+export type { Guarantee, RejectPolicy, Sink, SinkLimits, StageContext, StageWriter } from './ports/sink.ts'
 export type { ClusterSpec, CustomSinkSpec, OpenContext, SinkSpec, SourceSpec, TopicSpec } from './ports/spec.ts'
 export { compile } from './stream/compile.ts'
 export type { Compiled } from './stream/compiled.ts'

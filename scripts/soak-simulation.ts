@@ -14,11 +14,11 @@ const from = Number(process.env.FROM ?? 1_000_000)
 const secondEvery = Number(process.env.SECOND_EVERY ?? 7)
 
 async function swarm(): Promise<void> {
-  const total = { epochs: 0, processes: 0, calls: 0, faults: 0, healed: 0 }
+  const total = { epochs: 0, processes: 0, calls: 0, faults: 0, healed: 0, unconfirmed: 0, carried: 0 }
   const each = Math.ceil(seeds / Object.keys(samples).length)
   for (const [name, sample] of Object.entries(samples)) {
-    const { pipeline, input } = sample()
     for (let seed = from; seed < from + each; seed++) {
+      const { pipeline, input } = sample(seed)
       const one = await simulate(pipeline, { seed, input })
       for (const part of Object.keys(total) as (keyof typeof total)[]) total[part] += one[part]
     }

@@ -94,6 +94,8 @@ export function observe(view: RunView, event: ProgressEvent, nowMs: number): Run
     case 'promoted':
     case 'healed':
     case 'offsets-unpublished':
+    case 'refused':
+    case 'unconfirmed':
       return view
     case 'left':
       return view.state === 'running' ? { ...view, state: 'idle' } : view

@@ -116,6 +116,10 @@ export function eventLine(event: ProgressEvent, view: RunView): string | null {
       return `healed ${event.sink}/${event.lane}, which had lost output after epoch ${event.fromEpoch}, through epoch ${event.toEpoch}`
     case 'offsets-unpublished':
       return `group offsets of ${event.source} not published: ${brief(event.message)}`
+    case 'unconfirmed':
+      return `unconfirmed: ${event.rows} rows of epoch ${event.epoch} in ${event.sink}/${event.lane} may not be shown (${event.code})`
+    case 'refused':
+      return `${event.sink}/${event.lane} refused rows of epoch ${event.epoch}; the next epoch carries them to the dead letters`
     case 'opened':
     case 'committed':
     case 'promoted':

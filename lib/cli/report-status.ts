@@ -9,6 +9,7 @@ import { placeStatus } from '../adapters/system/liveness.ts'
 import { systemRandom } from '../adapters/system/random.ts'
 import type { Head } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
+import { laneName } from '../model/names.ts'
 import type { Store } from '../ports/store.ts'
 import { manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
 import { type Call, type Command, placeOptions } from './parse-arguments.ts'
@@ -99,6 +100,8 @@ export function headRecord(head: Head) {
     open: open && { epoch: open.epoch, attempt: open.attempt, openedAtMs: open.openedAtMs, span: open.span },
     failures: { count: failures.count, last: failures.last, notBeforeMs: failures.notBeforeMs },
     parked,
+    unconfirmed: head.unconfirmed ?? null,
+    refusing: head.refusing ?? [],
   }
 }
 
@@ -131,6 +134,18 @@ export function headLines(head: Head, style: Style): string[] {
   if (failures.count > 0) {
     const last = parked === null ? `, last: ${failures.last?.message ?? 'unknown'}` : ''
     rows.push(['failures', `${failures.count} in a row${last}`])
+  }
+  if (head.unconfirmed)
+    rows.push([
+      'unconfirmed',
+      `${count(style, head.unconfirmed.rows)} rows were given up, at most once, and may not be shown`,
+    ])
+  if (head.refusing?.length) {
+    const lanes = head.refusing.map(({ sink, lane }) => laneName(sink, lane))
+    rows.push([
+      'refused',
+      `${lanes.join(', ')}: the next epoch carries rows that were refused there to the dead letters`,
+    ])
   }
   if (parked) rows.push(...parkedRows(parked, style))
   return pairs(rows)

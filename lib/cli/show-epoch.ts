@@ -8,7 +8,7 @@
 import { unseal, unsealBytes } from '../epoch/seal.ts'
 import { type ErrorCode, PawlError } from '../model/errors.ts'
 import type { HistoryItem } from '../model/head.ts'
-import type { Manifest, RejectedRecord, Snapshot } from '../model/manifest.ts'
+import type { Manifest, RefusedLane, RejectedRecord, Snapshot } from '../model/manifest.ts'
 import { laneName } from '../model/names.ts'
 import { rangeSpan } from '../model/offsets.ts'
 import { type OpenedPipeline, withPipeline } from './open-directory.ts'
@@ -59,8 +59,9 @@ async function show(
       : (JSON.parse(
           (await unsealBytes(store, manifest.rejected, 'OBJECT_MISSING', damaged)).toString(),
         ) as RejectedRecord[])
+  const refused = manifest.refused === undefined ? [] : await unseal<RefusedLane[]>(store, manifest.refused.object)
   const promoted = epoch <= head.promotedThrough
-  output.record({ item, promoted, manifest, rejected })
+  output.record({ item, promoted, manifest, rejected, refused })
   const style = output.style()
   output.print([
     ...summary(item, manifest, promoted, style),
@@ -77,6 +78,12 @@ async function show(
       'rejected unseen, since each epoch that read them had died',
       manifest.convicted.map((at) => `${at.source}/${at.partition}@${at.offset}`),
     ),
+    ...section(
+      style,
+      'refused by sinks in earlier epochs, dead letters of this one',
+      refusedLines(refused, rejectedMax),
+    ),
+    ...section(style, 'given up at most once, and perhaps not shown', unconfirmedLines(manifest)),
     ...section(style, `rejected (${count(style, manifest.counts.rejected)})`, rejectedLines(rejected, rejectedMax)),
   ])
   return exitCodes.success
@@ -151,6 +158,22 @@ function stateLines(snapshots: readonly Snapshot[], style: Style): string[] {
       size(files.reduce((sum, file) => sum + file.bytes, 0)),
     ]),
   ).slice(snapshots.length === 0 ? 1 : 0)
+}
+
+function refusedLines(lanes: readonly RefusedLane[], max: number): string[] {
+  const all = lanes.flatMap(({ sink, lane, rows }) =>
+    rows.map(({ epoch, row, code, column, reason }) => {
+      const at = column === null ? '' : `, column ${column}`
+      return `${laneName(sink, lane)} epoch ${epoch} row ${row}${at}  ${code}: ${reason.replaceAll('\n', ' ')}`
+    }),
+  )
+  return all.length > max && max > 0 ? [...all.slice(0, max), `and ${all.length - max} more`] : all.slice(0, max)
+}
+
+function unconfirmedLines({ unconfirmed = [] }: Manifest): string[] {
+  return unconfirmed.map(({ sink, lane, epoch, rows, code }) => {
+    return `${laneName(sink, lane)} epoch ${epoch}, ${rows} rows: ${code}`
+  })
 }
 
 function rejectedLines(rejected: readonly RejectedRecord[], max: number): string[] {

@@ -61,7 +61,7 @@ async function audit(call: Call, opened: OpenedPipeline): Promise<number> {
 }
 
 interface Sinks {
-  readMarker(lane: RegisteredLane): Promise<Marker | null | 'unreadable'>
+  readMarker(lane: RegisteredLane): Promise<Marker | null | 'unreadable' | 'unmarked'>
   close(): Promise<void>
 }
 
@@ -87,7 +87,9 @@ async function sinksOf(call: Call, { directory, stage: deployed, store, head }: 
       const opening = opened.get(sink) ?? open(sink, spec)
       opened.set(sink, opening)
       const found = await opening
-      return found === null ? 'unreadable' : found.marker(lane)
+      if (found === null) return 'unreadable'
+      const marker = await found.marker(lane)
+      return marker === null && spec.kind === 'sink' && spec.guarantee !== 'exactly-once' ? 'unmarked' : marker
     },
     async close() {
       for (const sink of await Promise.allSettled(opened.values()))

@@ -11,7 +11,7 @@ import type { Manifest } from '../model/manifest.ts'
 import { attemptPrefix, incarnationPrefix } from '../model/names.ts'
 import { amend, readHead } from './amend.ts'
 import { type Job, openSink } from './job.ts'
-import { permitOf } from './promote.ts'
+import { permitOf } from './permit.ts'
 import { unseal } from './seal.ts'
 
 /** What one collection did, in objects. */
@@ -65,6 +65,7 @@ async function rootsOf(job: Job, head: Head): Promise<Roots> {
     const manifest = await unseal<Manifest>(job.place.store, ref)
     for (const snapshot of manifest.snapshots) snapshot.files.forEach(keep)
     if (manifest.rejected !== null) keep(manifest.rejected)
+    if (manifest.refused !== undefined) keep(manifest.refused.object)
     for (const { sink, parts } of manifest.committables) {
       for (const part of parts) {
         part.objects.forEach(keep)

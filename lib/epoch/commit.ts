@@ -9,6 +9,7 @@
 import { assert } from '../model/assert.ts'
 import { PawlError } from '../model/errors.ts'
 import type { Head, HistoryItem } from '../model/head.ts'
+import type { Manifest } from '../model/manifest.ts'
 import type { CommitInput, StepOutput } from '../model/steps.ts'
 import { amend, readHead } from './amend.ts'
 import { holds, type Job, mustHold, readManifest } from './job.ts'
@@ -27,9 +28,13 @@ export async function commit(job: Job, input: CommitInput): Promise<StepOutput> 
     manifest: input.manifest,
     atMs: nowMs,
   }
-  const amended = await amend(job, (head) => (mayCommit(head, input) ? committed(job, head, history) : null), {
-    history,
-  })
+  const amended = await amend(
+    job,
+    (head) => (mayCommit(head, input) ? committed(job, head, history, manifest) : null),
+    {
+      history,
+    },
+  )
   if (amended.result !== 'applied') await mustBeCommitted(job, input)
   else
     job.place.telemetry.emit({
@@ -54,7 +59,7 @@ export function mayCommit(head: Head, { run, key }: CommitInput): boolean {
   return mine && head.committed.epoch === key.epoch - 1 && head.promotedThrough === key.epoch - 1
 }
 
-function committed(job: Job, head: Head, history: HistoryItem): Head {
+function committed(job: Job, head: Head, history: HistoryItem, { refused }: Manifest): Head {
   const openedAtMs = head.open?.openedAtMs ?? history.atMs
   return {
     ...head,
@@ -69,6 +74,8 @@ function committed(job: Job, head: Head, history: HistoryItem): Head {
     failures: forgiveFailures(head.failures, job.compiled.settings.epoch.spanMax),
     parked: null,
     ...(head.hurry?.epoch === history.epoch ? { hurry: null } : {}),
+    refusing: refused === undefined ? head.refusing : refused.more,
+    unconfirmed: head.unconfirmed && { ...head.unconfirmed, recent: [] },
   }
 }
 

@@ -27,7 +27,7 @@ export async function look(job: Job): Promise<Look> {
   if (head.parked !== null && !parkedIsDue(job, head)) return { head, due: false, lag: null }
   if (head.open !== null || head.committed.epoch > head.promotedThrough) return { head, due: true, lag: null }
   const paused = isPaused(head)
-  const asked = !paused && Boolean(head.hurry || head.paused)
+  const asked = !paused && Boolean(head.hurry || head.paused || head.refusing?.length)
   try {
     const parent = await readManifest(job, head.committed.manifest)
     const found = await survey(job, parent, limits.epochSpanMax, false)

@@ -16,6 +16,7 @@ import type { StageWriter } from '../ports/sink.ts'
 import { shardRange } from '../state/key-groups.ts'
 import { advanceWatermark } from '../stream/operators/watermark.ts'
 import type { OperatorState, Program } from '../stream/program.ts'
+import { lettersOf, refusedOf } from './gather-refused.ts'
 import { type Job, newInvocation, openSink, openSource, readManifest, readPlan } from './job.ts'
 import { watermarkSettings } from './plan.ts'
 import { renew } from './renew.ts'
@@ -46,6 +47,7 @@ export async function operate(job: Job, input: TaskInput): Promise<TaskOutput> {
   const begunAtMs = clock.nowMs()
   const task = await begin(job, input)
   const { program, plan } = task
+  if (input.stage === 0 && input.task === 0) await carryRefused(task)
   const ranges = input.stage === 0 ? await consumeRanges(task) : await consumeSegments(task)
   const watermark = await watermarkOf(task)
   program.finish(watermark === null ? null : watermark.watermarkMs)
@@ -179,6 +181,12 @@ async function consumeRanges(task: Task): Promise<RangeText[]> {
     }
   }
   return ranges.map(({ source, partition, start, end }) => ({ source, partition, start, end }))
+}
+
+/** What sinks have refused in earlier epochs goes to the dead letters of this one. */
+async function carryRefused({ job, plan, program }: Task): Promise<void> {
+  const lanes = await refusedOf(job, plan.refused)
+  for (const letter of lettersOf(lanes, plan.processingTimeMs)) program.carry(letter)
 }
 
 async function consumeSegments(task: Task): Promise<RangeText[]> {

@@ -21,6 +21,7 @@ import { create } from './create.ts'
 import { type Decision, decide } from './decide.ts'
 import { finishDrain, pinEnds } from './drain.ts'
 import { gatherFacts } from './facts.ts'
+import { type Gathered, gatherRefused, sealRefused, settleRefusing } from './gather-refused.ts'
 import { holds, type Job, readManifest } from './job.ts'
 import { handOver, leave, left } from './leave.ts'
 import { epochEvents, mapEvents, planEvents, spend } from './machine.ts'
@@ -105,11 +106,13 @@ async function planOrRest(job: Job, run: RunKey, head: Head): Promise<StepOutput
   if (drain !== null && drain.ends === null) return pinEnds(job, run, head)
   const found = await survey(job, parent, bound, head.failures.spanMax !== null, drain?.ends ?? null)
   job.place.telemetry.emit({ event: 'lag', pipeline: head.pipeline, lag: found.lag })
-  const hasInput = found.span > 0 || found.lost.length > 0
+  const refused = await gatherRefused(job, head)
+  const hasInput = found.span > 0 || found.lost.length > 0 || (refused?.lanes.length ?? 0) > 0
   if (drain !== null && !hasInput) return finishDrain(job, run, head)
   if (hasInput || timePasses(job, parent, found)) {
-    return open(job, run, head, found, isFused(job.compiled, parent, found.span))
+    return open(job, run, head, { ...found, fused: isFused(job.compiled, parent, found.span), refused })
   }
+  if (refused !== null) await settleRefusing(job, head, refused)
   const lingersMs = head.hurry ? 0 : head.committed.atMs + run.lingerMs - job.place.clock.nowMs()
   if (lingersMs > 0)
     return wait(run, Math.min(lingersMs, Math.max(job.compiled.settings.checkpoint.intervalMs, 10)), null)
@@ -162,7 +165,13 @@ export function refuseLineage(job: Job, parent: Manifest): void {
   }
 }
 
-async function open(job: Job, run: RunKey, head: Head, found: Survey, fused: boolean): Promise<StepOutput | null> {
+/** What an epoch is to be made of. */
+interface Wanted extends Survey {
+  readonly fused: boolean
+  readonly refused: Gathered | null
+}
+
+async function open(job: Job, run: RunKey, head: Head, found: Wanted): Promise<StepOutput | null> {
   const nowMs = job.place.clock.nowMs()
   const epoch = head.committed.epoch + 1
   const suspects = found.ranges.filter((range) => rangeSpan(range) > 0n)
@@ -182,7 +191,8 @@ async function open(job: Job, run: RunKey, head: Head, found: Survey, fused: boo
   )
   if (amended.result !== 'applied') return null
   const key = { attempt: attempt.attempt, epoch, generation: head.generation, incarnation: head.incarnation }
-  const planned = planOf(job, run, amended.head, key, { ...found, fused }, nowMs)
+  const carried = await sealRefused(job, amended.head, attempt.attempt, found.refused)
+  const planned = { ...planOf(job, run, amended.head, key, found, nowMs), refused: carried }
   await seal(job.place.store, planName(head.pipeline, head.incarnation, attempt.attempt), planned)
   const behind = found.ranges.some((range) => !range.caughtUp)
   const spent = { ...spend(run, epochEvents(planned.stageTasks, planned.lanes.length)), behind }
@@ -242,6 +252,7 @@ function planOf(
     convicted: head.failures.convicted,
     lanes: head.lanes,
     lost: found.lost,
+    unconfirmed: head.unconfirmed?.recent,
   }
 }
 

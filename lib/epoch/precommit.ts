@@ -45,7 +45,7 @@ export async function precommit(job: Job, input: PrecommitInput): Promise<StepOu
       tasks: tasksOf(input.run, input.key, stage, plan.stageTasks[stage], ref),
     }
   }
-  await mustExist(job, input, all)
+  await mustExist(job, input, plan, all)
   const manifest = await manifestOf(job, plan, parent, all, watermark, prefix)
   return { next: 'commit', run: input.run, key: input.key, manifest: await seal(store, `${prefix}manifest`, manifest) }
 }
@@ -89,7 +89,12 @@ function watermarkOf(job: Job, plan: Plan, parent: Manifest, results: readonly T
 }
 
 /** Every object that the manifest will name lies in the store with its length. Throws `OBJECT_MISSING`. */
-async function mustExist(job: Job, input: PrecommitInput, results: readonly TaskResult[]): Promise<void> {
+async function mustExist(
+  job: Job,
+  input: PrecommitInput,
+  { refused }: Plan,
+  results: readonly TaskResult[],
+): Promise<void> {
   const prefix = prefixOf(job, input.key)
   const stored = new Map<string, number>()
   for await (const object of job.place.store.list(prefix)) stored.set(object.name, object.bytes)
@@ -97,7 +102,8 @@ async function mustExist(job: Job, input: PrecommitInput, results: readonly Task
     result.staged.flatMap((sink) => sink.parts.flatMap((part) => part.objects)),
   )
   const states = results.flatMap((result) => result.snapshots.flatMap((snapshot) => snapshot.files))
-  for (const ref of [...staged, ...states] as ObjectRef[]) {
+  const carried = refused === undefined ? [] : [refused.object]
+  for (const ref of [...staged, ...states, ...carried] as ObjectRef[]) {
     if (!ref.name.startsWith(prefix)) continue
     if (stored.get(ref.name) !== ref.bytes) throw new PawlError('OBJECT_MISSING', ref.name, { object: ref.name })
   }
@@ -134,6 +140,9 @@ async function manifestOf(
     rejected: await mergeRejected(job, results, prefix),
     convicted: plan.convicted,
     lost: plan.lost,
+    guarantee: job.compiled.settings.guarantee,
+    refused: plan.refused,
+    unconfirmed: plan.unconfirmed,
   }
 }
 
@@ -202,7 +211,14 @@ async function committableOf(
     parts: sink.assemble ? await sink.assemble(parts, context) : parts,
     rows,
     bytes,
+    tries: onceOnly(job, marker.sink) ? 'once' : undefined,
   }
+}
+
+/** At most once, on a sink whose promotion may show rows again when it is repeated. */
+function onceOnly({ compiled }: Job, sink: string): boolean {
+  const spec = compiled.sinks[sink]
+  return compiled.settings.guarantee === 'at-most-once' && spec.kind === 'sink' && spec.guarantee !== 'exactly-once'
 }
 
 function sumCounts(all: readonly Counts[]): Counts {

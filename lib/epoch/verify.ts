@@ -30,8 +30,8 @@ export interface VerifyOptions {
   readonly ledger: Ledger
   readonly store: Store
   readonly pipeline: string
-  /** The marker that a lane shows; `unreadable` where the sink cannot be asked from here. */
-  readonly readMarker: (lane: RegisteredLane) => Promise<Marker | null | 'unreadable'>
+  /** The marker of a lane; `unreadable` where the sink cannot be asked from here, `unmarked` where it keeps none. */
+  readonly readMarker: (lane: RegisteredLane) => Promise<Marker | null | 'unreadable' | 'unmarked'>
   /** What is wrong with the output of one lane and epoch, where that can be looked at. */
   readonly readOutput?: (output: CommittedOutput) => Promise<readonly ChainFault[]>
 }
@@ -173,7 +173,8 @@ async function readManifest(walk: Walk, ref: ObjectRef, epoch: number | null): P
 }
 
 async function walkObjects(walk: Walk, manifest: Manifest): Promise<void> {
-  const { epoch, snapshots, committables, rejected, counts } = manifest
+  const { epoch, snapshots, committables, rejected, refused, counts } = manifest
+  if (refused !== undefined) await readObject(walk, refused.object, epoch, 'OBJECT_DAMAGED')
   for (const { files } of snapshots) for (const file of files) await readObject(walk, file, epoch, 'SNAPSHOT_DAMAGED')
   for (const { parts } of committables) {
     for (const { objects } of parts)
@@ -219,7 +220,7 @@ async function walkLanes(walk: Walk): Promise<string[]> {
   for (const lane of walk.head.lanes) {
     const marker = await walk.options.readMarker(lane)
     if (marker === 'unreadable') unreadable.push(laneName(lane.sink, lane.lane))
-    else found.push({ lane, marker })
+    else if (marker !== 'unmarked') found.push({ lane, marker })
   }
   const head = await headOf(walk.options)
   for (const { lane, marker } of found) {

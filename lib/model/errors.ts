@@ -107,6 +107,11 @@ export const errorRegistry = registered({
     'the control topic is not compacted or has too few partitions',
     'set cleanup.policy=compact or recreate it under another name',
   ],
+  DEAD_LETTERS_STRANDED: [
+    'Invalid',
+    'a sink holds rows that it refused, and the pipeline has no sink for dead letters',
+    'set onError to deadLetter(id, sink) until they are carried; `pawl status` names the lanes that hold some',
+  ],
   DECODE_FAILED: [
     'Invalid',
     'a record does not decode',

@@ -58,6 +58,24 @@ export type ProgressEvent =
       readonly fromEpoch: number
       readonly toEpoch: number
     }
+  /** At most once: the promotion was begun, its end is not known, and it will not be tried again. */
+  | {
+      readonly event: 'unconfirmed'
+      readonly pipeline: string
+      readonly epoch: number
+      readonly sink: string
+      readonly lane: number
+      readonly rows: number
+      readonly code: string
+    }
+  /** A sink refused rows of its lane and has recorded them; the next epoch carries them to the dead letters. */
+  | {
+      readonly event: 'refused'
+      readonly pipeline: string
+      readonly epoch: number
+      readonly sink: string
+      readonly lane: number
+    }
   | {
       readonly event: 'lag'
       readonly pipeline: string

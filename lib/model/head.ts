@@ -42,6 +42,42 @@ export interface Head {
   readonly paused?: Paused | null
   /** A person wants the next epoch at once. Absent in heads of before commands could. */
   readonly hurry?: Hurry | null
+  /** At most once: promotions of the committed epoch that were begun. Absent: none. Cleared by finalize. */
+  readonly begun?: readonly BegunPromotion[]
+  /** At most once: output whose promotion has no known end. Absent: there never was any. */
+  readonly unconfirmed?: UnconfirmedTally
+  /** Lanes whose sink holds refused rows that no epoch has carried to the dead letters. Absent: none. */
+  readonly refusing?: readonly SinkLane[]
+}
+
+/** A lane by its sink. */
+export interface SinkLane {
+  readonly sink: string
+  readonly lane: number
+}
+
+/** A promotion that is tried once and never again: written before it is tried, and when its end is known. */
+export interface BegunPromotion extends SinkLane {
+  /** Random id of the one invocation that may promote. */
+  readonly invocation: string
+  readonly state: 'begun' | 'done' | 'unknown'
+  readonly rows: number
+  /** Why the end is unknown. */
+  readonly code: string | null
+}
+
+/** Output of one lane and epoch that was shown in whole, in part or not at all, and will not be shown again. */
+export interface UnconfirmedOutput extends SinkLane {
+  readonly epoch: number
+  readonly rows: number
+  readonly code: string
+}
+
+/** What at-most-once has let go, ever. */
+export interface UnconfirmedTally {
+  readonly rows: number
+  /** What no manifest names yet; the next one does. */
+  readonly recent: readonly UnconfirmedOutput[]
 }
 
 /** The run that holds or held the pipeline. */

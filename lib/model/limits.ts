@@ -31,6 +31,11 @@ export const limits = Object.freeze({
   rejectedBytesMax: 256 * 1024,
   /** Ours: bytes that the rejected records of one task may keep together. */
   rejectedPerTaskBytesMax: 64 * 1024 * 1024,
+  /** Ours: rows that one promotion may refuse; more are taken for the table's fault. */
+  refusedPerPromotionMax: 1000,
+  /** Ours: refused rows, and bytes of them, that one epoch carries to the dead letters. */
+  refusedPerEpochMax: 1000,
+  refusedPerEpochBytesMax: 4 * 1024 * 1024,
   /** Ours: characters of a user's error message that are kept; the head must stay below an item's size. */
   errorCharsMax: 2000,
   /** Ours: failure times kept in the head. */

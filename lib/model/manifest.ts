@@ -4,8 +4,9 @@
  * Both are JSON objects in the store, created if absent, named by attempt. A manifest names the hash of its
  * parent, so the epochs form a chain. Offsets are text. Version 1 of each.
  */
-import type { ObjectRef, RegisteredLane, SourceOffset } from './head.ts'
+import type { ObjectRef, RegisteredLane, SinkLane, SourceOffset, UnconfirmedOutput } from './head.ts'
 import type { RangeText } from './offsets.ts'
+import type { PipelineGuarantee } from './settings.ts'
 
 /** Version of the plan as it is stored. */
 export const planVersion = 1
@@ -39,6 +40,10 @@ export interface Plan {
   readonly lanes: readonly RegisteredLane[]
   /** Ranges that the logs lost and that a policy lets go. */
   readonly lost: readonly RangeText[]
+  /** Refused rows that the epoch carries to the dead letters. Absent: none. */
+  readonly refused?: CarriedRows
+  /** Output of earlier epochs that at-most-once has let go. Absent: none. */
+  readonly unconfirmed?: readonly UnconfirmedOutput[]
 }
 
 /** The offsets of one partition that an attempt reads. */
@@ -87,6 +92,12 @@ export interface Manifest {
   readonly convicted: readonly SourceOffset[]
   /** Records skipped by an explicit policy for lost offsets. */
   readonly lost: readonly RangeText[]
+  /** Absent: exactly-once. */
+  readonly guarantee?: PipelineGuarantee
+  /** Rows that sinks had refused, carried to the dead letters by this epoch. Absent: none. */
+  readonly refused?: CarriedRows
+  /** Output of earlier epochs that at-most-once has let go. Absent: none. */
+  readonly unconfirmed?: readonly UnconfirmedOutput[]
 }
 
 /** State of one operator in one shard. */
@@ -119,6 +130,8 @@ export interface Committable {
   readonly parts: readonly StagedPart[]
   readonly rows: number
   readonly bytes: number
+  /** At most once: the head says that the promotion is begun, and it is never tried again. Absent: until it succeeds. */
+  readonly tries?: 'once'
 }
 
 /** Staged output of one invocation for one lane. */
@@ -177,6 +190,41 @@ export interface CommitPermit {
 /** Makes a permit impossible to write down: it has to be read from the head. */
 export declare const permitBrand: unique symbol
 
+/** Rows that a sink refused, as an epoch carries them: a JSON list of `RefusedRow`s by lane, in the store. */
+export interface CarriedRows {
+  readonly object: ObjectRef
+  readonly rows: number
+  /** Lanes that may hold more than one epoch carries. */
+  readonly more: readonly SinkLane[]
+}
+
+/** A row that a sink refused, as it recorded it in the transaction that moved the marker. */
+export interface RefusedRow {
+  /** Of this recording, unlike any other: a sink that was restored records a row again under another id. */
+  readonly id: string
+  readonly incarnation: string
+  /** The epoch whose promotion refused the row. */
+  readonly epoch: number
+  /** Position of the row in the lane's output of the epoch, from 0. */
+  readonly row: number
+  /** The sink's own code, e.g. an SQLSTATE. */
+  readonly code: string
+  readonly column: string | null
+  readonly reason: string
+  /** Base64, or null; the beginning when `cutBytes` is not 0. */
+  readonly key: string | null
+  readonly value: string | null
+  readonly cutBytes: number
+}
+
+/** Refused rows of one lane. */
+export interface RefusedLane extends SinkLane {
+  readonly rows: readonly RefusedRow[]
+}
+
+/** Where a refused row stands: equal in every dead letter of the same row. */
+export type RefusedPlace = SinkLane & Pick<RefusedRow, 'incarnation' | 'epoch' | 'row' | 'code' | 'column'>
+
 /** A record that was not processed, as it stands in dead letters and in the rejected file. */
 export interface RejectedRecord {
   readonly source: string
@@ -192,4 +240,6 @@ export interface RejectedRecord {
   readonly value: string | null
   /** Bytes of key and value beyond `limits.rejectedBytesMax`, which are left out. */
   readonly cutBytes: number
+  /** For a row that a sink refused, whose `operator` is the sink; it belongs to no single record. */
+  readonly refused?: RefusedPlace
 }

@@ -20,6 +20,11 @@ export function planName(pipeline: string, incarnation: string, attempt: string)
   return `${attemptPrefix(pipeline, incarnation, attempt)}plan`
 }
 
+/** Refused rows that an attempt carries. */
+export function refusedName(pipeline: string, incarnation: string, attempt: string): string {
+  return `${attemptPrefix(pipeline, incarnation, attempt)}refused`
+}
+
 /** Everything of one invocation of a step. */
 export function invocationPrefix(pipeline: string, incarnation: string, attempt: string, invocation: string): string {
   return `${attemptPrefix(pipeline, incarnation, attempt)}${invocation}/`

@@ -60,11 +60,17 @@ export interface RetainSettings {
   readonly epochs: number
 }
 
+/**
+ * What a pipeline promises of each record's effects on sinks. `at-most-once` never repeats: a promotion whose end is
+ * unknown is given up and recorded. Sinks that keep a marker are exact in every mode.
+ */
+export type PipelineGuarantee = 'exactly-once' | 'at-least-once' | 'at-most-once'
+
 /** What happens to a record that does not decode, whose operator throws, or that does not encode. */
 export type ErrorPolicy = 'fail' | 'skip' | 'dead-letter'
 
 export interface Settings {
-  readonly guarantee: 'exactly-once'
+  readonly guarantee: PipelineGuarantee
   readonly checkpoint: CheckpointSettings
   readonly restart: RestartStrategy
   readonly epoch: EpochSettings

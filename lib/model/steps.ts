@@ -4,7 +4,7 @@
  * Each output carries `next`, by which the machine routes, and everything that the next step needs. All of it is
  * JSON of well under a kilobyte a task or lane.
  */
-import type { ObjectRef } from './head.ts'
+import type { ObjectRef, SinkLane } from './head.ts'
 
 /** The run that a step belongs to. */
 export interface RunKey {
@@ -119,6 +119,16 @@ export interface CaughtError {
   readonly Cause?: unknown
 }
 
+/** What promote answers for a lane. */
+export interface LaneOutput {
+  /** Names the lane. */
+  readonly promoted: string
+  /** The lane, when its sink holds refused rows. */
+  readonly refusing?: SinkLane
+  /** The epoch carries refused rows, which finalize makes their sinks forget. */
+  readonly carries?: true
+}
+
 /** Input of finalize: the promoted epoch, or the error that stopped its promotion. */
 export interface FinalizeInput {
   readonly run: RunKey
@@ -126,6 +136,7 @@ export interface FinalizeInput {
   /** SHA-256 of the manifest whose lanes were promoted. */
   readonly hash: string
   readonly generation: number
+  readonly promoted?: readonly LaneOutput[]
   readonly error?: CaughtError
 }
 

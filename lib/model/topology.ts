@@ -43,4 +43,10 @@ export type TopologyNode =
     })
   /** Late records of a window. */
   | (NodeBase & { readonly kind: 'late' })
-  | (NodeBase & { readonly kind: 'sink'; readonly type: string; readonly lanes: number; readonly target: string })
+  | (NodeBase & {
+      readonly kind: 'sink'
+      readonly type: string
+      readonly lanes: number
+      readonly target: string
+      readonly onReject?: 'dead-letter'
+    })

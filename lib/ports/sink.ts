@@ -7,11 +7,17 @@
  * judged by the caller. So it can be repeated, run twice at once, or arrive late. A lost answer is thrown as
  * `UNKNOWN_RESULT` or `SINK_UNAVAILABLE`.
  */
-import type { CommitPermit, Committable, Marker, StagedPart } from '../model/manifest.ts'
+import type { CommitPermit, Committable, Marker, RefusedRow, StagedPart } from '../model/manifest.ts'
 import type { Store } from './store.ts'
 
-/** What a sink can promise about the effects of repeated promotion. */
+/**
+ * What a sink can promise about the effects of repeated promotion. `exactly-once`: by its marker, or because a repeat
+ * changes nothing. `at-least-once`: a repeat may show rows again; one call of `promote` shows each row at most once.
+ */
 export type Guarantee = 'exactly-once' | 'at-least-once'
+
+/** What becomes of a row that the sink refuses: the pipeline parks, or the row goes to the dead letters. */
+export type RejectPolicy = 'park' | 'dead-letter'
 
 export interface Sink {
   /** Resolved target, e.g. `kafka:topic`; goes into committables. */
@@ -41,6 +47,13 @@ export interface Sink {
    * the lane has then; a lost answer is thrown as `UNKNOWN_RESULT` or `SINK_UNAVAILABLE`.
    */
   reassign?(lane: number, from: Marker | null, to: Marker | null): Promise<Marker | null>
+  /**
+   * Refused rows that promotions of the lane recorded, in the atomic step that moved the marker, and that were not
+   * forgotten; by epoch and row, at most so many, ending once they have so many bytes.
+   */
+  refused?(lane: number, max: { readonly rows: number; readonly bytes: number }): Promise<readonly RefusedRow[]>
+  /** Drops recorded refusals by id; an id that is not there is no error. */
+  forget?(lane: number, ids: readonly string[]): Promise<void>
   /** Drops staged parts that will never be promoted. Objects of the store are deleted by the caller. */
   discard?(parts: readonly StagedPart[]): Promise<void>
   /** Names of staging that lives in the sink itself, for `sweep`. Listed before the head is read. */
@@ -50,9 +63,9 @@ export interface Sink {
   close(): Promise<void>
 }
 
-/** What promote did, or what it found in place of the expected marker. */
+/** What promote did (with how many rows it refused and recorded), or what it found in place of the expected marker. */
 export type PromoteResult =
-  | { readonly result: 'promoted' }
+  | { readonly result: 'promoted'; readonly refused?: number }
   /** Nothing was written: the marker is not `prev`. Null: there is no marker. */
   | { readonly result: 'refused'; readonly found: Marker | null }
 

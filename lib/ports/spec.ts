@@ -8,7 +8,7 @@
 import type { Header } from '../model/records.ts'
 import type { Serde } from '../model/serde.ts'
 import type { LogSource, StartPosition } from './log.ts'
-import type { Guarantee, Sink } from './sink.ts'
+import type { Guarantee, RejectPolicy, Sink } from './sink.ts'
 import type { Store } from './store.ts'
 
 /** What a place gives to a spec that opens itself. */
@@ -55,6 +55,8 @@ export interface CustomSinkSpec<K, V> {
   readonly kind: 'sink'
   readonly type: string
   readonly guarantee: Guarantee
+  /** `park` when absent. With `dead-letter` the sink has `refused` and `forget`. */
+  readonly onReject?: RejectPolicy
   readonly lanes: number
   /** Never called; ties key and value types to the spec. */
   readonly accepts?: (key: K, value: V) => void

@@ -78,7 +78,9 @@ function topologyNodeOf({ id, stage, inputs, node }: ArrangedNode): TopologyNode
     case 'sink': {
       const { spec } = node
       const type = spec.kind === 'topic' ? 'topic' : spec.type
-      return { ...place, kind: node.kind, type, lanes: spec.lanes, target: spec.kind === 'topic' ? spec.topic : type }
+      const sink = { kind: node.kind, type, lanes: spec.lanes, target: spec.kind === 'topic' ? spec.topic : type }
+      const carries = spec.kind === 'sink' && spec.onReject === 'dead-letter'
+      return carries ? { ...place, ...sink, onReject: 'dead-letter' } : { ...place, ...sink }
     }
     default:
       return { ...place, kind: node.kind }

@@ -16,6 +16,7 @@ export function mistakesOf(graph: Graph, nodes: readonly ArrangedNode[]): string
     ...shapeMistakes(graph, nodes),
     ...idMistakes(nodes),
     ...nodes.flatMap(nodeMistakes),
+    ...nodes.flatMap((node) => guaranteeMistakes(graph.head, node)),
     ...settingsMistakes(graph.head.settings),
   ]
 }
@@ -92,12 +93,30 @@ function foldMistakes(id: string, fold: AnyFold): string[] {
 
 function sinkMistakes(id: string, spec: SinkSpec<unknown, unknown>): string[] {
   const mistakes = between(`${id}: lanes`, spec.lanes, 1, limits.mapConcurrencyMax)
-  if (spec.kind === 'sink' && spec.guarantee !== 'exactly-once')
-    mistakes.push(`${id}: a ${spec.type} sink is ${spec.guarantee}, the pipeline is exactly-once`)
   if (spec.kind !== 'topic') return mistakes
   if (spec.route?.topics.length === 0) mistakes.push(`${id}: route lists no topic`)
   return [...mistakes, ...topicMistakes(id, [spec.topic, ...(spec.route?.topics ?? [])])]
 }
+
+/** What the pipeline promises, its sinks must be able to give; what a sink refuses must have somewhere to go. */
+function guaranteeMistakes({ settings, deadLetter }: GraphHead, { id, node }: ArrangedNode): string[] {
+  if (node.kind !== 'sink' || node.spec.kind !== 'sink') return []
+  const { type, guarantee, onReject } = node.spec
+  const mistakes: string[] = []
+  if (settings.guarantee === 'exactly-once' && guarantee !== 'exactly-once')
+    mistakes.push(
+      `${id}: a ${type} sink is ${guarantee}, the pipeline is exactly-once: take a sink that is exactly-once, or set ` +
+        `guarantee to 'at-least-once' (rows may come twice) or 'at-most-once' (rows may be lost, and are counted)`,
+    )
+  if (onReject !== 'dead-letter') return mistakes
+  if (deadLetter === null)
+    mistakes.push(`${id}: onReject 'dead-letter' needs a sink for them: set onError to deadLetter(id, sink)`)
+  if (deadLetter?.id === id)
+    mistakes.push(`${id}: the sink of the dead letters itself must park on what it refuses: leave out onReject`)
+  return mistakes
+}
+
+const guarantees: readonly string[] = ['exactly-once', 'at-least-once', 'at-most-once']
 
 /** The rule of Kafka, which the embedded log shares. */
 function topicMistakes(id: string, topics: readonly string[]): string[] {
@@ -127,8 +146,8 @@ function settingsMistakes(settings: Settings): string[] {
   if (shards > keyGroups) mistakes.push(`shards (${shards}) must not exceed keyGroups (${keyGroups})`)
   if (checkpoint.timeoutMs >= leaseMs / 2)
     mistakes.push(`checkpoint.timeoutMs (${checkpoint.timeoutMs}) must be below half of leaseMs (${leaseMs})`)
-  if (settings.guarantee !== 'exactly-once')
-    mistakes.push(`guarantee ${JSON.stringify(settings.guarantee)} is not known: exactly-once is`)
+  if (!guarantees.includes(settings.guarantee))
+    mistakes.push(`guarantee must be ${guarantees.join(', ')}, not ${JSON.stringify(settings.guarantee)}`)
   return mistakes
 }
 

@@ -15,6 +15,7 @@ import type { SinkSpec, SourceSpec } from '../ports/spec.ts'
 import { streamOf } from './builder.ts'
 import type { AnyMapper, Graph } from './graph.ts'
 import { type Fits, type Mapper, type Stream, streamBrand } from './language.ts'
+import { letterHeaders } from './letter-headers.ts'
 
 /** Settings of a pipeline; what is left out has the default of `defaultSettings`. */
 export interface PipelineOptions extends Partial<Omit<Settings, 'checkpoint' | 'epoch' | 'retain' | 'onError'>> {
@@ -91,12 +92,17 @@ function fromSource<K, T>(graph: Graph, spec: SourceSpec<K, T>, options: FromOpt
   })
 }
 
-/** An error policy: rejected records become rows of a sink, with null as their key. */
+/**
+ * An error policy: rejected records become rows of a sink, with null as their key. Rows that a sink refused say in
+ * headers where they stand, unless the topic has headers of its own.
+ */
 export function deadLetter<K, V>(
   id: string,
   sink: SinkSpec<K, V> &
     Fits<null, K, 'the key type of a dead-letter sink must take null'> &
     Fits<RejectedRecord, V, 'the value type of a dead-letter sink must take a RejectedRecord'>,
 ): DeadLetter {
-  return Object.freeze({ policy: 'dead-letter', id, sink: sink as SinkSpec<unknown, unknown> })
+  const spec = sink as SinkSpec<unknown, unknown>
+  const named = spec.kind === 'topic' && spec.headers === null ? { ...spec, headers: letterHeaders } : spec
+  return Object.freeze({ policy: 'dead-letter', id, sink: named })
 }

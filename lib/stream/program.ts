@@ -34,6 +34,8 @@ export interface ProgramOptions {
 export interface Program {
   /** Stage 0 and fused. Throws `OPERATOR_FAILED` and friends under onError: fail, naming the record. */
   consume(source: string, batch: LogBatch): void
+  /** Stage 0 and fused: a dead letter of an earlier epoch. */
+  carry(letter: RejectedRecord): void
   /** Stage ≥ 1: one whole shuffle segment, in (stage, task) order of its writers. */
   consumeSegment(segment: Buffer): void
   /** Fires what the new watermark completes and emits what is emitted once an epoch. After all input. */

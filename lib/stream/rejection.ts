@@ -5,6 +5,7 @@
  * its bytes are kept, cut to a limit, where they are at hand (before the first shuffle of an unfused task). What fails at the end of
  * an epoch belongs to no single record: then partition and offset are −1 and the key is kept.
  */
+import { assert } from '../model/assert.ts'
 import { type ErrorCode, type ErrorDetails, isPawlError, PawlError } from '../model/errors.ts'
 import { limits } from '../model/limits.ts'
 import type { RejectedRecord } from '../model/manifest.ts'
@@ -50,7 +51,7 @@ export class Rejections {
     if (this.policy === 'fail') throw failure(code, record, error, this.#context.keyValue)
     this.count++
     if (this.policy === 'skip') this.#skip(record)
-    else this.#bury(record)
+    else this.bury(record)
   }
 
   #skip(record: RejectedRecord): void {
@@ -62,8 +63,10 @@ export class Rejections {
     this.records.push(record)
   }
 
-  #bury(record: RejectedRecord): void {
-    const { id, writer } = this.#deadLetter!
+  /** Adds a dead letter. Asserts that there is a sink for them. */
+  bury(record: RejectedRecord): void {
+    assert(this.#deadLetter, 'a dead letter has a sink')
+    const { id, writer } = this.#deadLetter
     try {
       writer.add(null, record, record.timestampMs, Math.max(0, record.partition))
     } catch (error) {

@@ -71,6 +71,10 @@ class Task implements Program {
     operator.consume(batch)
   }
 
+  carry(letter: Parameters<Program['carry']>[0]): void {
+    this.#rejections.bury(letter)
+  }
+
   consumeSegment(segment: Buffer): void {
     const pushes = this.#segmentPushes
     readSegment(segment, this.#context, this.#origins, (node, value) => pushes[node](value))

@@ -55,7 +55,7 @@ export interface ActorOptions {
 
 export function startActor(options: ActorOptions): Actor {
   const { world, number, start, script, sabotage, mortal } = options
-  const held = gate(world, number, script)
+  const held = gate(world, number, withoutRepeats(script))
   world.running.add(placeOf(number))
   held.stuck.then(() => world.running.delete(placeOf(number)))
   const warm = jobOf(options, held)
@@ -179,8 +179,9 @@ export function jobOf({ world, number, sabotage, onEvent }: ActorOptions, held: 
     place: placeOf(number),
     source: async (_pipeline, id) => guarded(held, 'log', world.logs.get(id)!),
     async sink(_pipeline, id) {
+      const port = isOnce(world, id) ? oncePort : 'sink'
       const found =
-        sinks.get(id) ?? guardedSink(held, sabotage?.sink?.(world, id, store) ?? world.sinks.get(id)!.open(store))
+        sinks.get(id) ?? guardedSink(held, port, sabotage?.sink?.(world, id, store) ?? world.sinks.get(id)!.open(store))
       sinks.set(id, found)
       return found
     },
@@ -193,10 +194,25 @@ export function jobOf({ world, number, sabotage, onEvent }: ActorOptions, held: 
   }
 }
 
-function guardedSink(held: Gate, sink: Sink): Sink {
+/** Sinks whose rows must come at most once although they keep no marker. */
+const oncePort = 'once-sink'
+
+function isOnce({ compiled, sinks }: World, id: string): boolean {
+  return compiled.settings.guarantee === 'at-most-once' && sinks.get(id)?.marked === false
+}
+
+/** No sink without a marker can tell a call that its own client repeats: adapters owe that it does not. */
+function withoutRepeats(script: FaultScript): FaultScript {
+  return (call) => {
+    const fault = script(call)
+    return fault?.fault === 'repeated' && call.port === oncePort && call.method === 'promote' ? null : fault
+  }
+}
+
+function guardedSink(held: Gate, port: string, sink: Sink): Sink {
   const stage: Sink['stage'] = async (context) =>
     guarded(held, 'writer', await sink.stage({ ...context, store: guarded(held, 'store', context.store) }), ['add'])
-  return guarded(held, 'sink', { ...sink, stage }, ['stage'])
+  return guarded(held, port, { ...sink, stage }, ['stage'])
 }
 
 /** Starts runs of the world by name, once each, and knows which of its processes are gone. */

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import type { MemoryLedger } from '../adapters/memory/ledger.ts'
 import type { Head, HistoryItem, ObjectRef } from '../model/head.ts'
-import type { Manifest } from '../model/manifest.ts'
+import type { Manifest, RefusedLane } from '../model/manifest.ts'
 
 /** Manifests that were ever committed, by hash: old ones are collected. */
 export type ChainMemory = Map<string, Manifest>
@@ -16,9 +16,14 @@ export type ChainMemory = Map<string, Manifest>
 /** What the audit asks of the world. */
 export interface Audited {
   readonly manifests: ChainMemory
+  /** Refused rows that committed epochs carried, by the hash of their manifest. */
+  readonly carried: Map<string, readonly RefusedLane[]>
   /** A sink was restored from a backup: its markers may be behind. */
   readonly restored: boolean
-  readonly sinks: ReadonlyMap<string, { marker(lane: number): { readonly epoch: number } | null }>
+  readonly sinks: ReadonlyMap<
+    string,
+    { readonly marked: boolean; marker(lane: number): { readonly epoch: number } | null }
+  >
   readonly store: { snapshot(): ReadonlyMap<string, Buffer> }
   report(invariant: string): void
 }
@@ -132,6 +137,7 @@ function breachOfPromotion(world: Audited, { promotedThrough, committed }: Head)
   const manifest = promotedThrough === committed.epoch ? world.manifests.get(committed.manifest.sha256) : undefined
   if (manifest === undefined || world.restored) return null
   for (const { sink, lane } of manifest.committables) {
+    if (world.sinks.get(sink)?.marked === false) continue
     const shown = world.sinks.get(sink)?.marker(lane)?.epoch ?? 0
     if (shown < promotedThrough) return `epoch ${promotedThrough} is finalized when lane ${sink}/${lane} shows it`
   }
@@ -144,7 +150,9 @@ function breachOfLanes(world: Audited, before: Head, after: Head): string | null
       return `lane ${sink}/${lane} stays registered`
   }
   if (after.lanes.length === before.lanes.length || world.restored) return null
-  const bare = after.lanes.find(({ sink, lane }) => (world.sinks.get(sink)?.marker(lane) ?? null) === null)
+  const isBare = ({ sink, lane }: { sink: string; lane: number }) =>
+    world.sinks.get(sink)?.marked !== false && (world.sinks.get(sink)?.marker(lane) ?? null) === null
+  const bare = after.lanes.find(isBare)
   return bare === undefined ? null : `lane ${bare.sink}/${bare.lane} has a base marker before it is registered`
 }
 
@@ -157,6 +165,8 @@ function rememberManifest(world: Audited, { epoch, manifest: ref }: HistoryItem)
   }
   const manifest = JSON.parse(bytes.toString()) as Manifest
   world.manifests.set(ref.sha256, manifest)
+  const refused = manifest.refused && objects.get(manifest.refused.object.name)
+  if (refused) world.carried.set(ref.sha256, JSON.parse(refused.toString()) as RefusedLane[])
   const missing = objectsOf(manifest).find(({ name, bytes: size }) => objects.get(name)?.length !== size)
   if (missing !== undefined) world.report(`epoch ${epoch} is committed with its object ${missing.name}`)
 }
@@ -165,7 +175,9 @@ function rememberManifest(world: Audited, { epoch, manifest: ref }: HistoryItem)
 export function objectsOf(manifest: Manifest): ObjectRef[] {
   const staged = manifest.committables.flatMap((committable) => committable.parts.flatMap((part) => part.objects))
   const files = manifest.snapshots.flatMap((snapshot) => snapshot.files)
-  return [...staged, ...files, ...(manifest.rejected === null ? [] : [manifest.rejected])]
+  const rejected = manifest.rejected === null ? [] : [manifest.rejected]
+  const refused = manifest.refused === undefined ? [] : [manifest.refused.object]
+  return [...staged, ...files, ...rejected, ...refused]
 }
 
 /** SHA-256 in hex. */

@@ -4,29 +4,14 @@
  * Reads the bare world, past all gates. Each breach is one sentence that names the invariant; the first one counts.
  */
 import type { MemoryRow } from '../adapters/memory/table.ts'
-import type { Head, HistoryItem, ObjectRef } from '../model/head.ts'
+import type { Head, ObjectRef } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
 import { incarnationPrefix } from '../model/names.ts'
 import { hashOf, objectsOf } from './audit.ts'
+import { type Chain, mustHoldThat } from './broken.ts'
+import { checkRefused, checkUnmarked, type LaneFound } from './check-modes.ts'
 import { replay } from './replay.ts'
 import type { World } from './world.ts'
-
-/** The head with all committed epochs, in order. */
-export interface Chain {
-  readonly head: Head
-  readonly items: readonly HistoryItem[]
-  readonly manifests: readonly Manifest[]
-}
-
-/** Thrown by checks; its message is the broken invariant. */
-export class Broken extends Error {
-  override readonly name = 'Broken'
-}
-
-/** Throws `Broken` with the invariant unless the condition holds. */
-export function mustHoldThat(condition: boolean, invariant: string): asserts condition {
-  if (!condition) throw new Broken(invariant)
-}
 
 /** The committed chain as the ledger has it, with the manifests that were seen. */
 export async function chainOf(world: World): Promise<Chain> {
@@ -83,12 +68,19 @@ function checkContiguous(parent: Manifest, manifest: Manifest): void {
  * marker of each lane says when a sink was restored from a backup.
  */
 export async function checkVisible(world: World, chain: Chain, through: 'all' | 'by marker'): Promise<void> {
-  const { rows, entries } = await replay(world, chain.manifests)
+  const carried = chain.items.map((item) => world.carried.get(item.manifest.sha256) ?? [])
+  const { rows, entries } = await replay(world, { manifests: chain.manifests, carried })
   for (const { sink: id, lane } of chain.head.lanes) {
     const sink = world.sinks.get(id)!
     const wanted = rows.get(id)!.filter((row) => row.lane === lane)
     const until = through === 'all' ? chain.head.committed.epoch : (sink.marker(lane)?.epoch ?? 0)
-    checkLane(`${id}/${lane}`, byEpoch(sink.visible(lane)), byEpoch(wanted), chain.head, until)
+    const found: LaneFound = { id, lane, sink, wanted, until, chain, carried: carried.flat() }
+    if (!sink.marked) checkUnmarked(found)
+    else {
+      const welcome = wanted.filter((row) => sink.refuses(row) === null)
+      checkLane(`${id}/${lane}`, byEpoch(sink.visible(lane)), byEpoch(welcome), chain.head, until)
+      checkRefused(found, through === 'all')
+    }
   }
   for (const [id, sink] of world.sinks) {
     const strays = sink

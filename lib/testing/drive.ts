@@ -9,7 +9,7 @@ import { turn } from '../adapters/memory/clock.ts'
 import { ring } from '../epoch/ring.ts'
 import type { ProgressEvent } from '../model/event.ts'
 import { type Actor, type Sabotage, startActor } from './actor.ts'
-import { Broken, mustHoldThat } from './check.ts'
+import { Broken, mustHoldThat } from './broken.ts'
 import type { FaultScript } from './gate.ts'
 import { eventWords } from './story.ts'
 import type { World } from './world.ts'
@@ -135,10 +135,11 @@ function tickLauncher(world: World) {
   }
 }
 
-/** Everything that the logs hold is committed, everything committed is promoted, and no attempt was left open. */
+/** Everything that the logs hold or sinks refused is committed, everything committed is promoted, nothing is open. */
 export async function isDone(world: World): Promise<boolean> {
   const head = await world.ledger.read(world.compiled.topology.pipeline)
   if (head === null || head.open !== null || head.promotedThrough < head.committed.epoch) return false
+  if (head.refusing?.length) return false
   const bytes = await world.store.read(head.committed.manifest.name)
   if (bytes === null) return false
   const { progress } = JSON.parse(bytes.toString()) as {

@@ -57,6 +57,7 @@ const reads = new Set([
   'histories',
   'wakes',
   'marker',
+  'refused',
   'status',
   'pipelines',
 ])

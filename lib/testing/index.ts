@@ -6,7 +6,8 @@
  * adapters of Pawl are held to: run them on a sink, store, log or ledger of your own. No test runner is needed.
  */
 export { type MemoryLog, type MemoryLogOptions, memoryLog } from '../adapters/memory/log.ts'
-export { type MemorySinkSpec, memory } from '../adapters/memory/spec.ts'
+export type { RowRefusal } from '../adapters/memory/sink.ts'
+export { type MemoryOptions, type MemorySinkSpec, memory } from '../adapters/memory/spec.ts'
 export { type MemoryStore, memoryStore } from '../adapters/memory/store.ts'
 export type { MemoryRow } from '../adapters/memory/table.ts'
 export {

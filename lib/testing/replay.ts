@@ -8,7 +8,8 @@
 import { memoryStageWriter, readStagedRows } from '../adapters/memory/staged-rows.ts'
 import { memoryStore } from '../adapters/memory/store.ts'
 import type { MemoryRow } from '../adapters/memory/table.ts'
-import type { Committable, Manifest } from '../model/manifest.ts'
+import { lettersOf } from '../epoch/gather-refused.ts'
+import type { Committable, Manifest, RefusedLane } from '../model/manifest.ts'
 import type { StageWriter } from '../ports/sink.ts'
 import type { Store } from '../ports/store.ts'
 import type { Compiled } from '../stream/compiled.ts'
@@ -23,11 +24,18 @@ export interface Replayed {
   readonly entries: ReadonlyMap<string, number>
 }
 
+/** The epochs to replay, and the refused rows that each carried. */
+export interface ReplayedChain {
+  readonly manifests: readonly Manifest[]
+  readonly carried: readonly (readonly RefusedLane[])[]
+}
+
 /** Replays the epochs of `manifests`, which begin with the genesis manifest, each by the build that committed it. */
-export async function replay(world: World, manifests: readonly Manifest[]): Promise<Replayed> {
+export async function replay(world: World, { manifests, carried }: ReplayedChain): Promise<Replayed> {
   const states = new Map<string, OperatorState>()
   const rows = new Map<string, MemoryRow[]>([...world.sinks.keys()].map((id) => [id, []]))
-  for (let i = 1; i < manifests.length; i++) await replayEpoch(world, manifests[i - 1], manifests[i], states, rows)
+  for (let i = 1; i < manifests.length; i++)
+    await replayEpoch(world, manifests[i - 1], manifests[i], carried[i], states, rows)
   return { rows, entries: new Map([...states].map(([operator, state]) => [operator, state.entries])) }
 }
 
@@ -35,6 +43,7 @@ async function replayEpoch(
   world: World,
   parent: Manifest,
   manifest: Manifest,
+  carried: readonly RefusedLane[],
   states: Map<string, OperatorState>,
   rows: Map<string, MemoryRow[]>,
 ): Promise<void> {
@@ -51,6 +60,7 @@ async function replayEpoch(
     states: compiled.stateful.map(({ operator }) => stateOf(compiled, operator, states)),
     convicted: manifest.convicted,
   })
+  for (const letter of lettersOf(carried, manifest.processingTimeMs)) program.carry(letter)
   for (const { source, partition, start, end } of manifest.progress) {
     if (start === end) continue
     const batches = world.logs.get(source)!.read({ partition, start: BigInt(start), end: BigInt(end) })

@@ -14,7 +14,8 @@ import type { Settings } from '../model/settings.ts'
 import { compile } from '../stream/compile.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import { jobOf, type Sabotage } from './actor.ts'
-import { Broken, type Chain, chainOf, checkChain, checkStore, checkVisible } from './check.ts'
+import { Broken, type Chain } from './broken.ts'
+import { chainOf, checkChain, checkStore, checkVisible } from './check.ts'
 import { createDriver } from './drive.ts'
 import { drawFault, type Fault, faultKinds } from './fault.ts'
 import { type FaultScript, gate } from './gate.ts'
@@ -55,6 +56,10 @@ export interface Simulated {
   readonly calls: number
   readonly faults: number
   readonly healed: number
+  /** Outputs of a lane and epoch that at-most-once gave up. */
+  readonly unconfirmed: number
+  /** Rows that sinks had refused and that became dead letters. */
+  readonly carried: number
   readonly rows: ReadonlyMap<string, readonly MemoryRow[]>
   /** Every port call and event, one line each. */
   readonly trace: readonly string[]
@@ -117,7 +122,7 @@ async function run(
   arrivals: readonly Arrival[],
   options: SimulateOptions,
 ): Promise<Simulated> {
-  const tally = { faults: 0, healed: 0 }
+  const tally = { faults: 0, healed: 0, unconfirmed: 0 }
   // A stream of its own: who steers changes nothing that a seed draws otherwise.
   const person = (options.steering ?? true) ? personOf(world, prng(seed ^ personSalt)) : () => {}
   const chaos = chaosOf(world, random.fork(), arrivals, options, tally, person)
@@ -131,6 +136,7 @@ async function run(
     script: chaos.script,
     onEvent: (event) => {
       if (event.event === 'healed') tally.healed++
+      if (event.event === 'unconfirmed') tally.unconfirmed++
     },
   })
   chaos.arrive(random.int(arrivals.length + 1))
@@ -153,7 +159,8 @@ async function run(
   const { calls, trace } = world
   const story = tell(world.story, world.story.length)
   const { epoch: epochs } = chain.head.committed
-  return { seed, epochs, processes: driver.actors.length, calls, ...tally, rows, trace, story }
+  const carried = chain.manifests.reduce((sum, { refused }) => sum + (refused?.rows ?? 0), 0)
+  return { seed, epochs, processes: driver.actors.length, calls, ...tally, carried, rows, trace, story }
 }
 
 /** Everything that must hold once a world has come to rest. */

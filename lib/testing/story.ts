@@ -41,6 +41,10 @@ export function eventWords(event: ProgressEvent): string | null {
       return `parks (${event.kind}): ${event.code}`
     case 'healed':
       return `heals lane ${event.sink}/${event.lane} from epoch ${event.fromEpoch} to ${event.toEpoch}`
+    case 'unconfirmed':
+      return `gives up ${event.rows} row(s) of epoch ${event.epoch} in lane ${event.sink}/${event.lane}: ${event.code}`
+    case 'refused':
+      return `finds refused rows in lane ${event.sink}/${event.lane}`
     case 'left':
       return `leaves: ${event.reason}`
     default:

@@ -7,13 +7,17 @@
 import { type VirtualClock, virtualClock } from '../adapters/memory/clock.ts'
 import { memoryLedger } from '../adapters/memory/ledger.ts'
 import { type MemoryLog, memoryLog } from '../adapters/memory/log.ts'
-import { type MemorySink, memorySink } from '../adapters/memory/sink.ts'
+import { type MemorySink, type MemorySinkOptions, memorySink, type RowRefusal } from '../adapters/memory/sink.ts'
+import type { MemorySinkSpec } from '../adapters/memory/spec.ts'
 import { type MemoryStore, memoryStore } from '../adapters/memory/store.ts'
+import type { MemoryRow } from '../adapters/memory/table.ts'
 import type { RowSpec } from '../adapters/shared/row-encoding.ts'
-import type { RejectedRecord } from '../model/manifest.ts'
+import { crc32c } from '../model/crc32c.ts'
+import type { RefusedLane, RejectedRecord } from '../model/manifest.ts'
 import { type Prng, prng } from '../model/prng.ts'
 import type { Serde } from '../model/serde.ts'
 import type { SinkLimits } from '../ports/sink.ts'
+import type { SinkSpec } from '../ports/spec.ts'
 import type { RunStart } from '../ports/system.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import { type Audited, auditedLedger, type ChainMemory } from './audit.ts'
@@ -55,6 +59,19 @@ function withoutLateBytes(compiled: Compiled, value: Serde<unknown>): Serde<unkn
   return { ...value, encode: (letter) => value.encode(bare(letter as RejectedRecord)) }
 }
 
+/** A sink in memory that gives what the spec gives, and refuses rows where the spec can bear it. */
+function kindOf(spec: SinkSpec<unknown, unknown>): Pick<MemorySinkOptions, 'marked' | 'onReject' | 'refuses'> {
+  if (spec.kind === 'topic') return {}
+  const { guarantee, onReject, refuses = unlucky } = spec as Partial<MemorySinkSpec<unknown, unknown>>
+  return { marked: guarantee === 'exactly-once', onReject, refuses: onReject === 'dead-letter' ? refuses : undefined }
+}
+
+/** About one row in eight, always the same ones. */
+function unlucky({ key, value }: MemoryRow): RowRefusal | null {
+  const sum = crc32c(value ?? key ?? Buffer.alloc(0))
+  return sum % 8 === 0 ? { code: '23514', column: 'value', reason: 'the simulation refuses this row' } : null
+}
+
 /** Everything that outlives the processes of one simulation. */
 export class World implements GateHost, Audited {
   readonly random: Prng
@@ -63,6 +80,7 @@ export class World implements GateHost, Audited {
   readonly logs = new Map<string, MemoryLog>()
   readonly sinks = new Map<string, MemorySink>()
   readonly manifests: ChainMemory = new Map()
+  readonly carried = new Map<string, readonly RefusedLane[]>()
   readonly ledger = auditedLedger(memoryLedger(), this)
   /** Runs that were started and not taken up yet. */
   readonly starts: RunStart[] = []
@@ -104,7 +122,8 @@ export class World implements GateHost, Audited {
       if (!this.logs.has(id)) this.logs.set(id, memoryLog({ topic, partitions: partitions(id), baseOffset }))
     }
     for (const id of Object.keys(compiled.sinks)) {
-      if (!this.sinks.has(id)) this.sinks.set(id, memorySink({ id, spec: rowSpecOf(compiled, id), limits }))
+      if (!this.sinks.has(id))
+        this.sinks.set(id, memorySink({ ...kindOf(compiled.sinks[id]), id, spec: rowSpecOf(compiled, id), limits }))
     }
   }
 
@@ -153,7 +172,7 @@ export class World implements GateHost, Audited {
     const { committed } = this.ledger
     for (const [id, sink] of this.sinks) {
       for (let lane = 0; lane < (this.compiled.sinks[id]?.lanes ?? 1); lane++) {
-        const shown = sink.marker(lane)?.epoch ?? 0
+        const shown = sink.marked ? (sink.marker(lane)?.epoch ?? 0) : (sink.visible(lane).at(-1)?.epoch ?? 0)
         if (shown > committed && !this.damaged)
           this.report(`lane ${id}/${lane} shows epoch ${shown}, which is not committed`)
       }

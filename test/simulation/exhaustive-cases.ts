@@ -6,7 +6,7 @@
  */
 import type { Settings } from '../../lib/index.ts'
 import type { ExhaustOptions } from '../../lib/testing/index.ts'
-import { deadLetters, keyedTwice, merged, passthrough, type Sample, windows, wordCount } from './pipelines.ts'
+import { deadLetters, keyedTwice, merged, passthrough, type Sample, sinkMix, windows, wordCount } from './pipelines.ts'
 
 /** One enumeration. */
 export interface ExhaustiveCase {
@@ -28,6 +28,9 @@ const epochs = (
 const patient = { intervalMs: 0, minPauseMs: 0, timeoutMs: 600_000, tolerableFailures: 0 }
 const fused = 1000
 const unfused = 0
+
+const refusing = { id: 'out-0', lanes: 1, kind: 'refusing' } as const
+const weak = { id: 'out-1', lanes: 1, kind: 'weak' } as const
 
 /** Every form, the short ones first. */
 export const exhaustiveCases: readonly ExhaustiveCase[] = [
@@ -54,6 +57,27 @@ export const exhaustiveCases: readonly ExhaustiveCase[] = [
     name: 'offsets beyond 2^53',
     sample: passthrough(2),
     options: { ...epochs(2, fused), baseOffset: 9_007_199_254_740_993n },
+  },
+  {
+    name: 'a sink that refuses rows',
+    sample: sinkMix('exactly-once', [refusing], 3),
+    options: { ...epochs(2, fused), partitions: 1 },
+  },
+  {
+    name: 'at least once, a sink without a marker',
+    sample: sinkMix('at-least-once', [weak], 3),
+    options: { ...epochs(2, fused), partitions: 1 },
+  },
+  {
+    name: 'at most once, a sink without a marker',
+    sample: sinkMix('at-most-once', [weak], 3),
+    options: { ...epochs(2, fused), partitions: 1 },
+  },
+  {
+    name: 'at most once, beside a sink that refuses rows',
+    sample: sinkMix('at-most-once', [refusing, { ...weak, lanes: 2 }], 6),
+    options: epochs(3, unfused, { shards: 2 }),
+    long: true,
   },
   {
     name: 'two sinks and dead letters, two shards',

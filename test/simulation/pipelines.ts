@@ -6,7 +6,10 @@
  */
 import { deadLetter, json, nullable, pipeline, text, topic, tumbling } from '../../lib/index.ts'
 import type { RejectedRecord } from '../../lib/model/manifest.ts'
-import { record, type SimulationInput } from '../../lib/testing/index.ts'
+import { prng } from '../../lib/model/prng.ts'
+import type { PipelineGuarantee } from '../../lib/model/settings.ts'
+import type { MemoryRow, RowRefusal } from '../../lib/testing/index.ts'
+import { memory, record, type SimulationInput } from '../../lib/testing/index.ts'
 
 /** A pipeline with what it reads. */
 export interface Sample {
@@ -133,12 +136,65 @@ export const keyedTwice = (count = 30): Sample => ({
   input: { lines: linesOf(count) },
 })
 
-/** All of them, by name. */
-export const samples: Readonly<Record<string, (count?: number) => Sample>> = {
-  'word count': wordCount,
-  'windows with late output': windows,
-  'two sources merged': merged,
-  'two sinks and dead letters': deadLetters,
-  'stateless passthrough': passthrough,
-  'two key-bys': keyedTwice,
+/** How a sink of `sinkMix` is, drawn from a seed. */
+interface DrawnSink {
+  readonly id: string
+  readonly lanes: number
+  readonly kind: 'exact' | 'refusing' | 'weak'
+}
+
+/** Lines with one word in five, and every second count. */
+function unwelcome({ value }: MemoryRow): RowRefusal | null {
+  const bad = /ratchet|^[24680]$/.test(value?.toString() ?? '')
+  return bad ? { code: '23514', column: null, reason: 'not welcome' } : null
+}
+
+/** Two or three sinks of different guarantees and lanes, and a mode that allows them. */
+export const sinkMix = (guarantee: PipelineGuarantee, sinks: readonly DrawnSink[], count = 24): Sample => {
+  const letters = topic('letters', { key: nullable(text()), value: json<RejectedRecord>(), lanes: 2 })
+  const values = pipeline('sink-mix', { guarantee, onError: deadLetter('letters', letters) })
+    .from(textTopic('lines'))
+    .map('check', (value) => refusing(value, 'gear tooth'))
+  const specOf = ({ lanes: laneCount, kind }: DrawnSink) =>
+    memory({
+      ...{ key: nullable(text()), value: text(), lanes: laneCount },
+      ...{
+        exact: {},
+        refusing: { onReject: 'dead-letter' as const, refuses: unwelcome },
+        weak: { guarantee: 'at-least-once' as const },
+      }[kind],
+    })
+  const counts = values.keyBy('word', (value) => value.slice(0, 2)).count('count')
+  const [first, ...others] = sinks
+  const branch = values.to(first.id, specOf(first))
+  const all = others.reduce((stream, sink, i) => {
+    const branchOf = i % 2 === 0 ? counts.map(`text-${i}`, (value) => `${value}`) : values
+    return stream.also(branchOf.to(sink.id, specOf(sink))) as typeof stream
+  }, branch)
+  return { pipeline: all, input: { lines: linesOf(count) } }
+}
+
+/** A mix by seed: every mode, every kind of sink that it allows. */
+export function drawnMix(seed: number): Sample {
+  const random = prng(seed ^ 0x5eed)
+  const guarantee = random.pick<PipelineGuarantee>(['exactly-once', 'at-least-once', 'at-most-once'])
+  const kinds: DrawnSink['kind'][] =
+    guarantee === 'exactly-once' ? ['exact', 'refusing'] : ['exact', 'refusing', 'weak', 'weak']
+  const sinks = Array.from({ length: 2 + random.int(2) }, (_, i) => ({
+    id: `out-${i}`,
+    lanes: 1 + random.int(3),
+    kind: random.pick(kinds),
+  }))
+  return sinkMix(guarantee, sinks)
+}
+
+/** All of them, by name; `seed` draws what a sample leaves open. */
+export const samples: Readonly<Record<string, (seed: number) => Sample>> = {
+  'word count': () => wordCount(),
+  'windows with late output': () => windows(),
+  'two sources merged': () => merged(),
+  'two sinks and dead letters': () => deadLetters(),
+  'stateless passthrough': () => passthrough(),
+  'two key-bys': () => keyedTwice(),
+  'a mix of sinks in a mode': drawnMix,
 }

@@ -4,26 +4,28 @@ import { samples, wordCount } from './pipelines.ts'
 
 const seedsEach = 175
 const batches = 5
-const total = { seeds: 0, epochs: 0, processes: 0, calls: 0, faults: 0, healed: 0 }
+const total = { seeds: 0, epochs: 0, processes: 0, calls: 0, faults: 0, healed: 0, unconfirmed: 0, carried: 0 }
 
 afterAll(() => {
   console.log(
     `swarm: ${total.seeds} seeds, ${total.epochs} epochs, ${total.processes} processes, ${total.calls} port calls, ` +
-      `${total.faults} faults, ${total.healed} lanes healed, none failing`,
+      `${total.faults} faults, ${total.healed} lanes healed, ${total.unconfirmed} outputs given up, ` +
+      `${total.carried} refused rows carried, none failing`,
   )
 })
 
 function count(one: Simulated): void {
   total.seeds++
-  for (const name of ['epochs', 'processes', 'calls', 'faults', 'healed'] as const) total[name] += one[name]
+  for (const name of ['epochs', 'processes', 'calls', 'faults', 'healed', 'unconfirmed', 'carried'] as const)
+    total[name] += one[name]
 }
 
 describe.each(Object.entries(samples))('%s', (_, sample) => {
   test.each(Array.from({ length: batches }, (_, batch) => batch))(
     'stays whole and goes on under faults, seeds of batch %i',
     async (batch) => {
-      const { pipeline, input } = sample()
       for (let seed = 1 + batch * (seedsEach / batches); seed <= (batch + 1) * (seedsEach / batches); seed++) {
+        const { pipeline, input } = sample(seed)
         count(await simulate(pipeline, { seed, input }))
       }
     },
@@ -37,6 +39,8 @@ test('at least a thousand seeds were run, and they met faults, crashes and resto
   expect(total.faults).toBeGreaterThan(total.seeds)
   expect(total.processes).toBeGreaterThan(total.seeds * 2)
   expect(total.healed).toBeGreaterThan(20)
+  expect(total.unconfirmed).toBeGreaterThan(3)
+  expect(total.carried).toBeGreaterThan(50)
 })
 
 test('the same seed gives the same trace, another seed another one', async () => {

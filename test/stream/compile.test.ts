@@ -208,9 +208,12 @@ describe('mistakes', () => {
       ...{ kind: 'sink', type: 'mail', guarantee: 'at-least-once', lanes: 1 },
       open: () => Promise.reject(new Error('never opened')),
     }
-    expect(mistakesOf(simple().to('mail', weak))).toEqual([
-      'mail: a mail sink is at-least-once, the pipeline is exactly-once',
-    ])
+    const [mistake, ...others] = mistakesOf(simple().to('mail', weak))
+    expect(mistake).toMatch(/^mail: a mail sink is at-least-once, the pipeline is exactly-once: take a sink that is/)
+    expect(mistake).toContain("'at-least-once' (rows may come twice) or 'at-most-once'")
+    expect(others).toEqual([])
+    for (const guarantee of ['at-least-once', 'at-most-once'] as const)
+      expect(mistakesOf(simple({ guarantee }).to('mail', weak))).toEqual([])
   })
 
   test.each<[string, unknown]>([

@@ -167,7 +167,8 @@ keyed.window(tumbling({ sizeMs: 1 })).count('x', { emit: 'record' })
 tumbling({ allowedLatenessMs: 1 })
 // @ts-expect-error a timestamp is a number
 pipeline('p').from(topic('bids', { value: json<Bid>() }), { timestamp: (bid) => `${bid.at}` })
-// @ts-expect-error only exactly-once
+// @ts-expect-error no such guarantee
+pipeline('p', { guarantee: 'twice' })
 pipeline('p', { guarantee: 'at-most-once' })
 // @ts-expect-error a dead-letter sink takes rejected records
 pipeline('p', { onError: deadLetter('dead', topic('dead', { value: text() })) })

@@ -70,6 +70,8 @@ function measure(event: ProgressEvent): readonly Measured[] {
       return [
         { dimensions: ['pipeline', 'sink'], metrics: { EpochsHealed: count(event.toEpoch - event.fromEpoch + 1) } },
       ]
+    case 'unconfirmed':
+      return [{ dimensions: ['pipeline', 'sink'], metrics: { RowsUnconfirmed: count(event.rows) } }]
     case 'offsets-unpublished':
       return [ofPipeline({ OffsetsUnpublished: count(1) })]
     case 'lag':
