@@ -5,4 +5,4 @@ import { abort } from '../lib/epoch/abort.ts'
 import { step } from './runtime.ts'
 
 /** What Lambda calls. */
-export const run = step(abort)
+export const run = step('abort', abort)

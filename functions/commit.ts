@@ -5,4 +5,4 @@ import { commit } from '../lib/epoch/commit.ts'
 import { step } from './runtime.ts'
 
 /** What Lambda calls. */
-export const run = step(commit)
+export const run = step('commit', commit)

@@ -5,4 +5,4 @@ import { finalize } from '../lib/epoch/finalize.ts'
 import { step } from './runtime.ts'
 
 /** What Lambda calls. */
-export const run = step(finalize)
+export const run = step('finalize', finalize)

@@ -5,4 +5,4 @@ import { operate } from '../lib/epoch/operate.ts'
 import { step } from './runtime.ts'
 
 /** What Lambda calls. */
-export const run = step(operate)
+export const run = step('operate', operate)

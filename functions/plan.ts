@@ -6,4 +6,4 @@ import { launcherOf } from './launcher.ts'
 import { step } from './runtime.ts'
 
 /** What Lambda calls. */
-export const run = step(plan, launcherOf)
+export const run = step('plan', plan, launcherOf)

@@ -5,4 +5,4 @@ import { precommit } from '../lib/epoch/precommit.ts'
 import { step } from './runtime.ts'
 
 /** What Lambda calls. */
-export const run = step(precommit)
+export const run = step('precommit', precommit)

@@ -5,4 +5,4 @@ import { promote } from '../lib/epoch/promote.ts'
 import { step } from './runtime.ts'
 
 /** What Lambda calls. */
-export const run = step(promote)
+export const run = step('promote', promote)

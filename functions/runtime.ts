@@ -9,8 +9,10 @@ import userPipeline from 'pawl:pipeline'
 import { emfTelemetry } from '../lib/adapters/cloudwatch/telemetry.ts'
 import { kafka } from '../lib/adapters/kafka/cluster.ts'
 import { secretCredentials } from '../lib/adapters/secretsmanager/credentials.ts'
+import { type CallMeter, callMeter } from '../lib/adapters/shared/meter.ts'
 import { type AnyInput, call, type Step } from '../lib/epoch/execute.ts'
 import type { Job } from '../lib/epoch/job.ts'
+import type { StepName } from '../lib/epoch/machine.ts'
 import type { CheckpointSettings } from '../lib/model/settings.ts'
 import { type DeployedOptions, type DeployedPlace, openDeployedPlace } from '../lib/places/deployed.ts'
 import { StateCache } from '../lib/state/cache.ts'
@@ -23,7 +25,10 @@ import { environmentOf, type FunctionEnvironment } from './environment.ts'
 const restMsMax = 30_000
 
 /** Makes what starts runs, for the functions that do. */
-export type LauncherOf = (environment: FunctionEnvironment) => NonNullable<DeployedOptions['launcher']>
+export type LauncherOf = (
+  environment: FunctionEnvironment,
+  meter: CallMeter,
+) => NonNullable<DeployedOptions['launcher']>
 
 const compiled = withCheckpoint(compile(userPipeline), environmentOf(process.env))
 const states = new StateCache()
@@ -32,8 +37,12 @@ let place: DeployedPlace | null = null
 let usedAtMs = 0
 
 /** A function that is one step of the epoch machine. */
-export function step<I extends AnyInput, O>(run: Step<I, O>, launcherOf?: LauncherOf): (input: I) => Promise<O> {
-  return onJob((job, input) => call(run, job, input), launcherOf)
+export function step<I extends AnyInput, O>(
+  name: StepName,
+  run: Step<I, O>,
+  launcherOf?: LauncherOf,
+): (input: I) => Promise<O> {
+  return onJob((job, input) => call(name, run, job, input), launcherOf)
 }
 
 /** A function that is given the job. */
@@ -69,7 +78,8 @@ async function awake(launcherOf: LauncherOf | undefined): Promise<Job['place']> 
 function openPlace(launcherOf: LauncherOf | undefined): DeployedPlace {
   const environment = environmentOf(process.env)
   const { PAWL_BUCKET: bucket, PAWL_TABLE: table, PAWL_STAGE: stage } = environment
-  const launcher = launcherOf?.(environment)
+  const meter = callMeter()
+  const launcher = launcherOf?.(environment, meter)
   return openDeployedPlace({
     bucket,
     table,
@@ -77,6 +87,7 @@ function openPlace(launcherOf: LauncherOf | undefined): DeployedPlace {
     cluster: kafka(kafkaOptionsOf(environment.kafka, secretCredentials)),
     // Not by the console, which puts a prefix before each line that CloudWatch would not see through.
     telemetry: emfTelemetry({ write: (line) => process.stdout.write(`${line}\n`), namespace: `Pawl/${stage}` }),
+    aws: { meter },
     ...(launcher === undefined ? {} : { launcher }),
   })
 }

@@ -5,7 +5,7 @@
  * output was shown. A new worker starts at once and has to make sense of what it finds.
  */
 import { type Command, startPawl, succeeded } from './pawl.ts'
-import type { Moment, Progress, WorkerEvent } from './progress.ts'
+import { isOfEpoch, type Moment, type Progress, type WorkerEvent } from './progress.ts'
 
 /** A death that was dealt. */
 export interface Kill {
@@ -69,8 +69,8 @@ export function startKiller(options: KillerOptions): Killer {
     worker = startPawl(options.args, (record) => {
       const event = record as WorkerEvent
       progress.note(event)
-      if (last !== null && 'epoch' in event) options.onRecovery(last, event)
-      if ('epoch' in event) last = null
+      if (last !== null && isOfEpoch(event)) options.onRecovery(last, event)
+      if (isOfEpoch(event)) last = null
       if (doom?.strikes(progress.moment, performance.now() - startedAtMs)) doom.after(kill)
     })
     doom?.atLast(kill)

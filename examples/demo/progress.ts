@@ -11,6 +11,11 @@ export type WorkerEvent =
   | { readonly event: 'committed' | 'promoted' | 'finalized'; readonly epoch: number }
   | { readonly event: 'aborted' | 'parked'; readonly code: string; readonly message: string }
 
+/** Whether it is one of the four steps in the life of an epoch. */
+export function isOfEpoch(event: WorkerEvent): event is Extract<WorkerEvent, { readonly epoch: number }> {
+  return ['opened', 'committed', 'promoted', 'finalized'].includes(event.event)
+}
+
 /** Where a worker is in the life of an epoch. */
 export type Moment = 'starting' | 'working' | 'committed' | 'visible'
 
@@ -38,7 +43,7 @@ export class Progress {
 
   /** Takes what a worker says. */
   note(event: WorkerEvent): void {
-    if (!('epoch' in event)) return
+    if (!isOfEpoch(event)) return
     this.epoch = event.epoch
     if (event.event === 'opened') {
       this.#commit(event.epoch - 1)

@@ -3,7 +3,7 @@
  *
  * A pure fold: the same events give the same view. How it is drawn is the business of `print-progress.ts`.
  */
-import type { ProgressEvent } from '../model/event.ts'
+import type { PartitionLag, ProgressEvent } from '../model/event.ts'
 import type { Head } from '../model/head.ts'
 import type { Counts } from '../model/manifest.ts'
 
@@ -22,7 +22,7 @@ export interface RunView {
   readonly counts: Counts
   /** Commits of the last seconds, for the rate. */
   readonly recent: readonly { readonly atMs: number; readonly records: number }[]
-  readonly lag: readonly { readonly source: string; readonly partition: number; readonly records: string }[]
+  readonly lag: readonly Pick<PartitionLag, 'source' | 'partition' | 'records'>[]
   /** Failed attempts of this run; `last` stays until the view ends. */
   readonly failures: number
   readonly last: { readonly atMs: number; readonly message: string } | null
@@ -88,9 +88,12 @@ export function observe(view: RunView, event: ProgressEvent, nowMs: number): Run
         open: null,
         last: { atMs: nowMs, message: event.message },
       }
+    case 'health':
+      return event.lag === null ? view : { ...view, lag: event.lag }
     case 'lag':
       return { ...view, state: running(view), lag: event.lag }
     case 'created':
+    case 'step':
     case 'promoted':
     case 'healed':
     case 'offsets-unpublished':

@@ -124,6 +124,8 @@ export function eventLine(event: ProgressEvent, view: RunView): string | null {
     case 'committed':
     case 'promoted':
     case 'lag':
+    case 'health':
+    case 'step':
     case 'left':
       return null
   }

@@ -10,6 +10,7 @@ import { assert } from '../model/assert.ts'
 import { PawlError } from '../model/errors.ts'
 import type { Head, HistoryItem } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
+import { rangeSpan } from '../model/offsets.ts'
 import type { CommitInput, StepOutput } from '../model/steps.ts'
 import { amend, readHead } from './amend.ts'
 import { holds, type Job, mustHold, readManifest } from './job.ts'
@@ -28,13 +29,12 @@ export async function commit(job: Job, input: CommitInput): Promise<StepOutput> 
     manifest: input.manifest,
     atMs: nowMs,
   }
-  const amended = await amend(
-    job,
-    (head) => (mayCommit(head, input) ? committed(job, head, history, manifest) : null),
-    {
-      history,
-    },
-  )
+  let attempts = 1
+  const change = (head: Head) => {
+    attempts = head.failures.count + 1
+    return mayCommit(head, input) ? committed(job, head, history, manifest) : null
+  }
+  const amended = await amend(job, change, { history })
   if (amended.result !== 'applied') await mustBeCommitted(job, input)
   else
     job.place.telemetry.emit({
@@ -46,10 +46,20 @@ export async function commit(job: Job, input: CommitInput): Promise<StepOutput> 
       watermarkMs: manifest.watermarkMs,
       atMs: nowMs,
       openedAtMs: amended.head.committed.openedAtMs,
+      attempts,
+      ...sizesOf(manifest),
     })
   const head = await readHead(job)
   mustHold(head, run, key.generation)
   return lanesToPromote(job, run, head, key.epoch)
+}
+
+/** What a manifest says beyond its counts, for those who watch. */
+function sizesOf({ snapshots, lost }: Manifest) {
+  const stateBytes: Record<string, number> = {}
+  for (const { operator, files } of snapshots)
+    stateBytes[operator] = files.reduce((sum, { bytes }) => sum + bytes, stateBytes[operator] ?? 0)
+  return { stateBytes, lost: lost.reduce((sum, range) => sum + rangeSpan(range), 0n).toString() }
 }
 
 /** All that must hold for the write; each clause alone has corrupted something when it was left out. */

@@ -8,13 +8,12 @@ import { kindOf, PawlError } from '../model/errors.ts'
 import type { Head } from '../model/head.ts'
 import type {
   AbortInput,
-  AttemptKey,
+  AnyInput,
   CommitInput,
   FinalizeInput,
   LaneInput,
   PlanInput,
   PrecommitInput,
-  RunKey,
   TaskInput,
 } from '../model/steps.ts'
 import type { Invoker } from '../ports/system.ts'
@@ -24,11 +23,14 @@ import { carry } from './cause.ts'
 import { commit } from './commit.ts'
 import { finalize } from './finalize.ts'
 import { holds, type Job } from './job.ts'
-import { taskStates } from './machine.ts'
+import { type StepName, taskStates } from './machine.ts'
 import { operate } from './operate.ts'
 import { plan } from './plan.ts'
 import { precommit } from './precommit.ts'
 import { promote } from './promote.ts'
+import { reportStep } from './report-step.ts'
+
+export type { AnyInput } from '../model/steps.ts'
 
 /** The steps as the machine calls them, by the name of their Task state. */
 export type StepCalls = Readonly<Record<string, (input: never) => Promise<unknown>>>
@@ -41,31 +43,31 @@ export function stepCalls(job: Job, invoker: Invoker | null = null): StepCalls {
   const task: Step<TaskInput, unknown> = (_, input) =>
     invoker === null || input.of === 1 ? operate(job, input) : invoker.operate(input)
   return {
-    [taskStates.plan]: (input: PlanInput) => call(plan, job, input),
-    [taskStates.operate]: (input: TaskInput) => call(task, job, input),
-    [taskStates.precommit]: (input: PrecommitInput) => call(precommit, job, input),
-    [taskStates.commit]: (input: CommitInput) => call(commit, job, input),
-    [taskStates.promote]: (input: LaneInput) => call(promote, job, input),
-    [taskStates.finalize]: (input: FinalizeInput) => call(finalize, job, input),
-    [taskStates.abort]: (input: AbortInput) => call(abort, job, input),
+    [taskStates.plan]: (input: PlanInput) => call('plan', plan, job, input),
+    [taskStates.operate]: (input: TaskInput) => call('operate', task, job, input),
+    [taskStates.precommit]: (input: PrecommitInput) => call('precommit', precommit, job, input),
+    [taskStates.commit]: (input: CommitInput) => call('commit', commit, job, input),
+    [taskStates.promote]: (input: LaneInput) => call('promote', promote, job, input),
+    [taskStates.finalize]: (input: FinalizeInput) => call('finalize', finalize, job, input),
+    [taskStates.abort]: (input: AbortInput) => call('abort', abort, job, input),
   }
 }
 
-/** Calls one step as the machine must see it: its errors are named by their kind and carry their details. */
-export async function call<I extends AnyInput, O>(step: Step<I, O>, job: Job, input: I): Promise<O> {
+/**
+ * Calls one step as the machine must see it: its errors are named by their kind and carry their details. The step is
+ * reported, however it ends.
+ */
+export async function call<I extends AnyInput, O>(name: StepName, step: Step<I, O>, job: Job, input: I): Promise<O> {
+  const report = reportStep(name, job, input)
   try {
-    return await step(job, input)
+    const output = await step(report.job, input)
+    report.ended(output)
+    return output
   } catch (error) {
-    throw carry(await judgeAgain(job, input, error))
+    const judged = await judgeAgain(job, input, error)
+    report.failed(judged)
+    throw carry(judged)
   }
-}
-
-/** What the inputs of all steps have in common. */
-export interface AnyInput {
-  readonly run: RunKey
-  readonly key?: AttemptKey
-  readonly generation?: number
-  readonly epoch?: number
 }
 
 /**

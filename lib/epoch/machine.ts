@@ -102,6 +102,16 @@ export function spend(run: RunKey, events: number): RunKey {
   return { ...run, events: (run.events ?? 0) + events }
 }
 
+/**
+ * State transitions that a step stands for: its own state, the choice behind it, and the Map, Wait or end that it leads
+ * to. What Step Functions bills a Standard execution for; a retry is a step of its own. `next` is null after an error.
+ */
+export function transitionsOf(step: StepName, next: string | null): number {
+  const routed = next !== null && (step === 'plan' || step === 'precommit' || step === 'abort') ? 1 : 0
+  const led = next !== null && ['operate', 'promote', 'wait', 'leave'].includes(next) ? 1 : 0
+  return 1 + routed + led
+}
+
 /** Every step but operate: far below half the lease, and below what a function may take. */
 export function stepTimeoutSeconds(settings: Settings): number {
   return Math.max(1, Math.min(Math.floor(settings.leaseMs / 2000) - 1, Math.floor(limits.functionMs / 1000)))

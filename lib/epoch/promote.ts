@@ -25,8 +25,10 @@ const judgementsMax = 10
 export async function lanesToPromote(job: Job, run: RunKey, head: Head, epoch: number): Promise<StepOutput> {
   const permit = await permitOf(job, head, epoch)
   const manifest = await readManifest(job, permit.manifest)
-  const lanes = manifest.committables.map(({ sink, lane }) => ({ run, generation: head.generation, epoch, sink, lane }))
-  return { next: 'promote', run, epoch, hash: permit.manifest.sha256, generation: head.generation, lanes }
+  const { generation } = head
+  const { attempt } = manifest
+  const lanes = manifest.committables.map(({ sink, lane }) => ({ run, generation, epoch, sink, lane, attempt }))
+  return { next: 'promote', run, epoch, hash: permit.manifest.sha256, generation, attempt, lanes }
 }
 
 export async function promote(job: Job, input: LaneInput): Promise<LaneOutput> {

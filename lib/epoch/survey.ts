@@ -6,6 +6,7 @@
  * what was committed) it refuses by code, never by skipping.
  */
 import { PawlError } from '../model/errors.ts'
+import type { PartitionLag } from '../model/event.ts'
 import type { DrainEnd } from '../model/head.ts'
 import type { Manifest, PartitionProgress, PlannedRange } from '../model/manifest.ts'
 import type { RangeText } from '../model/offsets.ts'
@@ -18,7 +19,7 @@ export interface Survey {
   /** Offsets that the ranges span. */
   readonly span: number
   /** Offsets that the logs hold beyond the last committed epoch, by partition. */
-  readonly lag: readonly { readonly source: string; readonly partition: number; readonly records: string }[]
+  readonly lag: readonly PartitionLag[]
   /** Ranges that the logs lost and that a policy lets go. */
   readonly lost: readonly RangeText[]
 }
@@ -65,6 +66,7 @@ export async function survey(
     span: Number(taken.reduce((sum, span) => sum + span, 0n)),
     lag: available.map((at) => ({
       source: at.source,
+      topic: topicOf(job, at.source),
       partition: at.partition,
       records: (at.end - at.start).toString(),
     })),

@@ -11,6 +11,7 @@ import type { HintedEnds, Wake } from '../model/wake.ts'
 import { isPaused } from './decide.ts'
 import { type Job, readManifest } from './job.ts'
 import { look, parkedIsDue } from './look.ts'
+import { reportHealth } from './report-health.ts'
 import { ring } from './ring.ts'
 
 /** What became of an event; `reason` says why nothing was rung. */
@@ -27,8 +28,11 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
       return rung(job, event.resume)
     case 'tick': {
       const seen = await look(job)
-      if (seen.lag !== null) telemetry.emit({ event: 'lag', pipeline, lag: seen.lag })
-      return seen.due ? rung(job) : { rung: false, reason: 'at-rest' }
+      // A look at a log that does not answer takes long: the ring does not wait for it.
+      const ringing = seen.due ? rung(job) : Promise.resolve({ rung: false, reason: 'at-rest' } as const)
+      ringing.catch(() => undefined)
+      telemetry.emit(await reportHealth(job, seen.head))
+      return ringing
     }
     case 'death': {
       const head = await ledger.read(pipeline)

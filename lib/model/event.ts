@@ -1,11 +1,44 @@
 /**
  * What a pipeline tells about itself while it runs.
  *
- * One sum type feeds the console, the simulator's trace and, deployed, the metrics. Plain data.
+ * One sum type feeds the console, the simulator's trace and, deployed, log lines and metrics. Plain data. Fields are
+ * only ever added: programs read `pawl run --json`, and saved queries read the log lines.
  */
 import type { Counts } from './manifest.ts'
+import type { Usage } from './usage.ts'
 
-export type ProgressEvent =
+/** A thing that happened, with where in the work it did. */
+export type ProgressEvent = Happening & Partial<Origin>
+
+/**
+ * Where in the work an event arose. Null: there is no such thing there, or it is not known yet.
+ *
+ * Whatever is told during a step carries all of it, so that one query finds everything of a run, an epoch or an
+ * attempt.
+ */
+export interface Origin {
+  /** Name of the step, as in `operate`. */
+  readonly step: string | null
+  /** Random id of the run. */
+  readonly run: string | null
+  readonly epoch: number | null
+  readonly attempt: string | null
+  readonly stage: number | null
+  readonly task: number | null
+}
+
+/** What waits in one partition. */
+export interface PartitionLag {
+  readonly source: string
+  readonly topic: string
+  readonly partition: number
+  /** Offsets beyond the last committed epoch, as text. */
+  readonly records: string
+  /** Age of the oldest record that waits; only in `health`, and null where its timestamp says nothing. */
+  readonly ageMs?: number | null
+}
+
+type Happening =
   | { readonly event: 'created'; readonly pipeline: string; readonly incarnation: string }
   | { readonly event: 'taken-over'; readonly pipeline: string; readonly generation: number; readonly from: string }
   | {
@@ -25,6 +58,12 @@ export type ProgressEvent =
       readonly watermarkMs: number | null
       readonly atMs: number
       readonly openedAtMs: number
+      /** Attempts that the epoch took, this one included. */
+      readonly attempts?: number
+      /** Bytes of all snapshot files, by stateful operator. */
+      readonly stateBytes?: Readonly<Record<string, number>>
+      /** Offsets that the logs had lost and that a policy let go, as text. */
+      readonly lost?: string
     }
   | {
       readonly event: 'promoted'
@@ -76,10 +115,41 @@ export type ProgressEvent =
       readonly sink: string
       readonly lane: number
     }
+  | { readonly event: 'lag'; readonly pipeline: string; readonly lag: readonly PartitionLag[] }
+  /** The pulse: told now and then by whoever looks from outside, whether or not any run is alive. */
   | {
-      readonly event: 'lag'
+      readonly event: 'health'
       readonly pipeline: string
-      readonly lag: readonly { readonly source: string; readonly partition: number; readonly records: string }[]
+      readonly promotedThrough: number
+      /** Null: the logs or the last manifest could not be read. */
+      readonly lag: readonly PartitionLag[] | null
+      /**
+       * How long records have waited without a commit. 0 while nothing waits, and while the pipeline waits for
+       * something else that is told below; null while nobody knows.
+       */
+      readonly stalledMs: number | null
+      /** How long the last committed epoch has not been visible everywhere; 0 when it is. */
+      readonly unpromotedMs: number
+      /** Why the pipeline is parked; null when it is not. */
+      readonly parked: { readonly kind: string; readonly code: string; readonly message: string } | null
+    }
+  /** The last words of a step: how long it took, what it used, and what follows or what went wrong. */
+  | {
+      readonly event: 'step'
+      readonly pipeline: string
+      readonly step: string
+      readonly ms: number
+      /** What comes next; null after an error. */
+      readonly next: string | null
+      readonly sink: string | null
+      readonly lane: number | null
+      /** Of the error; null when there was none. */
+      readonly code: string | null
+      readonly message: string | null
+      /** State transitions that the step stands for. */
+      readonly transitions: number
+      /** What the place counted of its calls; absent where nothing is counted. */
+      readonly usage?: Usage
     }
   | {
       readonly event: 'offsets-unpublished'

@@ -66,6 +66,8 @@ export interface LaneInput {
   readonly epoch: number
   readonly sink: string
   readonly lane: number
+  /** The attempt that was committed; for those who read logs. */
+  readonly attempt?: string
 }
 
 /** What each step answers: what comes next, and what that needs. */
@@ -93,6 +95,7 @@ export type StepOutput =
       readonly epoch: number
       readonly hash: string
       readonly generation: number
+      readonly attempt?: string
       readonly lanes: readonly LaneInput[]
     }
   | { readonly next: 'leave'; readonly run: RunKey; readonly reason: string; readonly code: string | null }
@@ -137,6 +140,8 @@ export interface FinalizeInput {
   readonly hash: string
   readonly generation: number
   readonly promoted?: readonly LaneOutput[]
+  /** The attempt that was committed; for those who read logs. */
+  readonly attempt?: string
   readonly error?: CaughtError
 }
 
@@ -145,4 +150,17 @@ export interface AbortInput {
   readonly run: RunKey
   readonly key?: AttemptKey
   readonly error?: CaughtError
+}
+
+/** What the inputs of all steps have in common. */
+export interface AnyInput {
+  readonly run: RunKey
+  readonly key?: AttemptKey
+  readonly generation?: number
+  readonly epoch?: number
+  readonly attempt?: string
+  readonly stage?: number
+  readonly task?: number
+  readonly sink?: string
+  readonly lane?: number
 }

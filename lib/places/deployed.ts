@@ -28,6 +28,7 @@ export interface DeployedOptions {
   readonly telemetry: Telemetry
   /** Absent where nothing is ever started: most steps, and commands that only look. */
   readonly launcher?: Launcher & { close(): Promise<void> }
+  /** With a meter, steps tell what their calls used; give the launcher the same one. */
   readonly aws?: AwsOptions
   /** Bucket in the path and not in the host name, as emulators want it. */
   readonly forcePathStyle?: boolean
@@ -41,6 +42,7 @@ export interface DeployedPlace extends Place {
 /** Opens the place without a call. */
 export function openDeployedPlace(options: DeployedOptions): DeployedPlace {
   const { bucket, table, stage, cluster, telemetry, aws = {}, forcePathStyle } = options
+  const { meter } = aws
   const store = s3Store({ ...aws, bucket, ...(forcePathStyle === undefined ? {} : { forcePathStyle }) })
   const ledger = dynamoLedger({ ...aws, table })
   const sources = new Map<string, Promise<LogSource>>()
@@ -56,6 +58,7 @@ export function openDeployedPlace(options: DeployedOptions): DeployedPlace {
     random: systemRandom(),
     launcher: options.launcher ?? nobody,
     place: `${table}/${stage}`,
+    ...(meter === undefined ? {} : { usage: () => meter.take() }),
     source: (pipeline, id, spec, incarnation) =>
       once(sources, `${pipeline}/${id}`, () =>
         (spec.cluster ?? cluster).openSource(spec, contextOf(pipeline, incarnation)),

@@ -14,12 +14,16 @@ export interface LogSource {
   bounds(): Promise<LogBounds>
   /** Start offsets by partition for a position; partitions as of now. Throws `START_POSITION_INVALID`. */
   resolve(position: StartPosition): Promise<ReadonlyMap<number, bigint>>
-  /** With `topicId`, a topic that was created again since the range was planned is refused (`TOPIC_RECREATED`). */
+  /**
+   * With `topicId`, a topic that was created again since the range was planned is refused (`TOPIC_RECREATED`).
+   * `bytesMax` is a hint: how much to fetch at once for a reader that will not come far.
+   */
   read(range: {
     readonly partition: number
     readonly start: bigint
     readonly end: bigint
     readonly topicId?: string
+    readonly bytesMax?: number
   }): AsyncIterable<LogBatch>
   /** Tells monitoring tools how far the pipeline is (group offsets). Never read back as truth. */
   publish?(group: string, offsets: ReadonlyMap<number, bigint>): Promise<void>

@@ -94,10 +94,14 @@ export function startActor(options: ActorOptions): Actor {
 
 /** Steps of a sabotage fail as the real ones do. */
 function broken(job: Job, sabotage: Sabotage | undefined): StepCalls {
-  const steps = Object.entries(sabotage?.steps?.(job) ?? {})
-  return Object.fromEntries(
-    steps.map(([name, step]) => [name, (input: AnyInput) => callStep((_, given) => step(given as never), job, input)]),
-  )
+  const broken = sabotage?.steps?.(job) ?? {}
+  const found = stepNames.flatMap((name) => {
+    const step = broken[taskStates[name]]
+    if (step === undefined) return []
+    const call = (input: AnyInput) => callStep(name, (_, given) => step(given as never), job, input)
+    return [[taskStates[name], call] as const]
+  })
+  return Object.fromEntries(found)
 }
 
 type NamedCall = (name: string, input: never) => Promise<unknown>

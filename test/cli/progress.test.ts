@@ -29,9 +29,9 @@ const lag: ProgressEvent = {
   event: 'lag',
   pipeline,
   lag: [
-    { source: 'lines', partition: 0, records: '9007199254740993' },
-    { source: 'lines', partition: 1, records: '0' },
-    { source: 'lines', partition: 2, records: '7' },
+    { source: 'lines', topic: 'lines', partition: 0, records: '9007199254740993' },
+    { source: 'lines', topic: 'lines', partition: 1, records: '0' },
+    { source: 'lines', topic: 'lines', partition: 2, records: '7' },
   ],
 }
 

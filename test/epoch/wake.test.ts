@@ -147,12 +147,13 @@ describe('a tick', () => {
     await walk()
     events.length = 0
     expect(await wake(job, tick)).toEqual({ rung: false, reason: 'at-rest' })
-    expect(events).toEqual([
-      { event: 'lag', pipeline: 'words', lag: [0, 1].map((partition) => ({ source: 'in', partition, records: '0' })) },
-    ])
+    const lag = [0, 1].map((partition) => ({ source: 'in', topic: 'in', partition, records: '0', ageMs: null }))
+    const well = { lag, stalledMs: 0, unpromotedMs: 0, parked: null }
+    expect(events).toMatchObject([{ event: 'health', pipeline: 'words', run: 'run-1', epoch: 1, ...well }])
+    expect(events).toHaveLength(1)
     await append(0, 7)
     expect(await wake(job, tick)).toEqual({ rung: true, run: 'started' })
-    expect(events.at(-1)).toMatchObject({ event: 'lag', lag: [{ records: '7' }, { records: '0' }] })
+    expect(events.at(-1)).toMatchObject({ event: 'health', lag: [{ records: '7' }, { records: '0' }] })
   })
 
   test('retries a parked promotion once its time has come', async () => {

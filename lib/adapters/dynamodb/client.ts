@@ -5,6 +5,7 @@
  * of each pipeline: rings never wait for commits. One small partition lists the pipelines. Version 1.
  */
 import { type AwsOptions, clientConfig, type Deed, loadClient } from '../shared/aws.ts'
+import { meterCalls } from '../shared/meter.ts'
 
 type Sdk = typeof import('@aws-sdk/client-dynamodb')
 
@@ -28,7 +29,9 @@ export function lazyTable(options: DynamoLedgerOptions): { open(): Promise<Table
     const sdk = await loadClient('@aws-sdk/client-dynamodb', () => import('@aws-sdk/client-dynamodb'))
     // Answers take tens of milliseconds; a lease does not wait for a socket that is dead.
     const timeoutMs = 5_000
-    return { sdk, client: new sdk.DynamoDBClient(clientConfig({ timeoutMs, ...options })), name: options.table }
+    const client = new sdk.DynamoDBClient(clientConfig({ timeoutMs, ...options }))
+    meterCalls(client, 'dynamodb', options.meter)
+    return { sdk, client, name: options.table }
   }
   return {
     open() {

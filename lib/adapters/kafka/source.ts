@@ -89,11 +89,13 @@ export class KafkaSource implements LogSource {
     readonly start: bigint
     readonly end: bigint
     readonly topicId?: string
+    readonly bytesMax?: number
   }): AsyncGenerator<LogBatch, void, undefined> {
     if (range.start >= range.end) return
     const { patienceMs } = this.#options
     const topicId = range.topicId ?? (await patiently(patienceMs, () => this.#view.layout())).topicId
-    yield* readRange(this.#view, range, { ...this.#options, topicId })
+    const { bytesMax: fetchBytesMax = this.#options.fetchBytesMax } = range
+    yield* readRange(this.#view, range, { ...this.#options, fetchBytesMax, topicId })
   }
 
   async publish(group: string, offsets: ReadonlyMap<number, bigint>): Promise<void> {

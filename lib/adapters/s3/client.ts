@@ -7,6 +7,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { type AwsOptions, clientConfig, type Deed, loadClient } from '../shared/aws.ts'
+import { meterCalls } from '../shared/meter.ts'
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
@@ -43,6 +44,7 @@ export function lazyBucket(options: S3StoreOptions): { open(): Promise<Bucket>; 
       responseChecksumValidation: 'WHEN_REQUIRED',
     })
     askForChecksums(client)
+    meterCalls(client, 's3', options.meter)
     const { bucket, prefix = '', partBytes = 16 * 1024 * 1024 } = options
     return { sdk, client, name: bucket, prefix, partBytes }
   }

@@ -8,6 +8,20 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ErrorCode, isPawlError, PawlError } from '../../model/errors.ts'
+import type { Usage } from '../../model/usage.ts'
+
+/** The services that are counted, as IAM calls them. */
+export type Metered = 's3' | 'dynamodb' | 'states' | 'secretsmanager'
+
+/** Counts calls, and sums up until somebody takes the sum; see `meter.ts`. */
+export interface CallMeter {
+  count(of: Metered, operation: string, outcome: CallOutcome): void
+  /** What was used since the last time this was asked. */
+  take(): Usage
+}
+
+/** How a call ended: with its answer, or the error. */
+export type CallOutcome = { readonly answer: unknown } | { readonly error: unknown }
 
 /** Where and as whom a client calls; what is absent comes from the environment, as for any program of AWS. */
 export interface AwsOptions {
@@ -21,6 +35,8 @@ export interface AwsOptions {
   }
   /** How long a try may take; 20 s unless said otherwise. */
   readonly timeoutMs?: number
+  /** Counts every request; absent where nobody wants to know. */
+  readonly meter?: CallMeter
 }
 
 /** Options that every client of the SDK takes. */

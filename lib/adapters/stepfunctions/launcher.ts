@@ -18,6 +18,7 @@ import {
   tryAgain,
   type Verdict,
 } from '../shared/aws.ts'
+import { meterCalls } from '../shared/meter.ts'
 
 /** The machine of one pipeline. */
 export interface StepFunctionsLauncherOptions extends AwsOptions {
@@ -43,7 +44,9 @@ export function stepFunctionsLauncher(options: StepFunctionsLauncherOptions): La
   const { stateMachineArn } = options
   const open = async () => {
     const sdk = await loadClient('@aws-sdk/client-sfn', () => import('@aws-sdk/client-sfn'))
-    return { sdk, client: new sdk.SFNClient(clientConfig(options)) }
+    const client = new sdk.SFNClient(clientConfig(options))
+    meterCalls(client, 'states', options.meter)
+    return { sdk, client }
   }
   let opened: ReturnType<typeof open> | null = null
   const connected = () => {

@@ -37,9 +37,9 @@ const events: ProgressEvent[] = [
     event: 'lag',
     pipeline: 'p',
     lag: [
-      { source: 'lines', partition: 0, records: '5' },
-      { source: 'lines', partition: 1, records: '7' },
-      { source: 'bids', partition: 0, records: '9007199254740993' },
+      { source: 'lines', topic: 'lines', partition: 0, records: '5' },
+      { source: 'lines', topic: 'lines', partition: 1, records: '7' },
+      { source: 'bids', topic: 'bids', partition: 0, records: '9007199254740993' },
     ],
   },
   { event: 'offsets-unpublished', pipeline: 'p', epoch: 4, source: 'lines', code: 'GROUP_IN_USE', message: 'no' },
