@@ -9,6 +9,7 @@ import { PawlError } from '../model/errors.ts'
 import { collectCommand } from './collect.ts'
 import { consumeCommand } from './consume.ts'
 import { epochsCommand } from './list-epochs.ts'
+import { sinksCommand } from './list-sinks.ts'
 import { type Command, commandHelp, parseArguments } from './parse-arguments.ts'
 import { produceCommand } from './produce.ts'
 import { exitCodes, reportError } from './report-error.ts'
@@ -29,6 +30,7 @@ const commands: readonly Command[] = [
   showCommand,
   verifyCommand,
   collectCommand,
+  sinksCommand,
   simulateCommand,
 ]
 

@@ -233,12 +233,12 @@ export const errorRegistry = registered({
   MARKER_FOREIGN: [
     'Corrupt',
     'the sink carries the marker of another incarnation',
-    'the pipeline was reset under its old name: use a new pipeline id, or clear the sink and its marker',
+    'the pipeline was reset under its old name: see `pawl sinks list FILE`, then `pawl sinks adopt FILE` to go on after what the sink shows, or clear its rows and `pawl sinks reset FILE`, or use a new pipeline id',
   ],
   MARKER_MISSING: [
     'Corrupt',
     'the marker of a registered lane is missing',
-    'the control topic or marker store was recreated: restore it, or start a new incarnation',
+    'the control topic or marker store was recreated: restore it, or `pawl sinks adopt FILE` if no row was lost, or clear the rows and start a new incarnation',
   ],
   MARKER_UNKNOWN: [
     'Corrupt',
