@@ -155,6 +155,12 @@ describe.skipIf(missing !== null)('a disturbed deployment', () => {
     expect(epochs.stdout).toMatch(/^state +at rest$/m)
     expect((await runPawl(['show', 'last', '--stack', stackOf('dev')], options)).stdout).toMatch(/^pipeline +ordeal$/m)
     expect((await runPawl(['status', '--stack', stackOf('dev')], options)).code).toBe(0)
+    const stack = ['--stack', stackOf('dev'), '--bootstrap', broker.bootstrap]
+    const listed = await runPawl(['sinks', 'list', entries.count, ...stack], options)
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringMatching(/epoch \d+ of incarnation .* sound$/m) })
+    expect((await runPawl(['sinks', 'adopt', entries.count, '--yes', ...stack], options)).stdout).toBe(
+      'no lane to adopt\n',
+    )
   })
 
   test('roles allow what functions asked for, and nothing more without a reason', async () => {
