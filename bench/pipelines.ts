@@ -26,7 +26,12 @@ const prices = topic(BENCH_IN, {
   key: text(),
   value: plain ?? jsonFields({ auction: 'number', price: 'number', ts: 'number' }),
 })
-const rows = topic(BENCH_OUT, { key: text(), value: json<unknown>() })
+const converted = topic(BENCH_OUT, { key: text(), value: plain ?? jsonFields(allFields) })
+const totals = topic(BENCH_OUT, {
+  key: text(),
+  value: plain ? json<{ count: number; sum: number }>() : jsonFields({ count: 'number', sum: 'number' }),
+})
+const counts = topic(BENCH_OUT, { key: text(), value: json<number>() })
 
 let started = false
 function first(): void {
@@ -49,7 +54,7 @@ export const passthrough = pipeline(BENCH_ID, options)
     bid.price = (bid.price * 908) / 1000
     return bid
   })
-  .to('out', rows)
+  .to('out', converted)
 
 /** Number and sum of bids by auction in windows of ten seconds of event time. */
 export const count = pipeline(BENCH_ID, options)
@@ -68,7 +73,7 @@ export const count = pipeline(BENCH_ID, options)
   })
   .withKey((total) => total.key)
   .map(({ count, sum }) => ({ count, sum }))
-  .to('out', rows)
+  .to('out', totals)
 
 /** Number of times each word was seen. */
 export const wordcount = pipeline(BENCH_ID, options)
@@ -79,4 +84,4 @@ export const wordcount = pipeline(BENCH_ID, options)
   })
   .keyBy((word) => word)
   .count('counts')
-  .to('out', rows)
+  .to('out', counts)

@@ -1,5 +1,5 @@
 /**
- * `jsonFields`: a decoder compiled for the named fields of flat JSON objects.
+ * `jsonFields`: a decoder compiled for the named fields of flat JSON objects; the encoder is in `json-write.ts`.
  *
  * Most producers write every record with the same fields in the same order. The first record, read by `JSON.parse`,
  * tells which; a function is generated that walks such records byte by byte, checks all of their syntax, and makes
@@ -7,6 +7,7 @@
  * bytes beyond ASCII) it leaves to `JSON.parse`, so that both always agree: property tests hold them together.
  */
 import { PawlError } from './errors.ts'
+import { jsonWriter } from './json-write.ts'
 import type { Serde } from './serde.ts'
 
 /** What a field may be. */
@@ -30,7 +31,7 @@ const fieldsMax = 64
 /**
  * JSON objects of which only the named fields are wanted, each of the type given; others are checked and skipped. A
  * record that is no object, or lacks a field, or has one of another type, does not decode. Decodes several times as
- * fast as `json()`; encodes as it does. Throws `PIPELINE_INVALID` for a field named `__proto__`.
+ * fast as `json()`; encodes to the same text, faster when a value has these fields alone, in this order. Throws `PIPELINE_INVALID` for a field named `__proto__`.
  */
 export function jsonFields<const Fields extends FieldNames>(fields: Fields): Serde<FieldValues<Fields>> {
   const names = Object.keys(fields)
@@ -41,6 +42,7 @@ export function jsonFields<const Fields extends FieldNames>(fields: Fields): Ser
     name: `json(${names.map((name) => `${name}:${fields[name]}`).join(',')})`,
     copies: true,
     encode: (value) => JSON.stringify(value),
+    write: jsonWriter(fields),
     decode(bytes, start, end) {
       const walked = walk(bytes, start, end)
       if (walked !== null) return walked

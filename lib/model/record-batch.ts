@@ -9,6 +9,17 @@
 import { crc32c, crc32cChanged } from './crc32c.ts'
 import { PawlError } from './errors.ts'
 import { limits } from './limits.ts'
+import {
+  type Content,
+  sizeOfHeaders,
+  sizeOfVarint,
+  sizeOfWide,
+  unitsOf,
+  writeContent,
+  writeHeaders,
+  writeVarint,
+  writeWide,
+} from './record-words.ts'
 import type { Header } from './records.ts'
 
 /** Where the fields of a batch stand; big-endian. The checksum covers everything from `attributes`. */
@@ -32,10 +43,14 @@ export const batchLayout = Object.freeze({
 /** Bits of the attributes; the lowest three name the codec. */
 export const batchAttributes = Object.freeze({ codec: 0x07, logAppendTime: 0x08, transactional: 0x10, control: 0x20 })
 
-type Content = string | Uint8Array | null
+/** A serde that writes values in place; see `Serde.write`. */
+export interface WritingSerde {
+  write(value: unknown, into: Buffer, at: number): number
+}
 
-/** Longest text that is copied here, character by character, rather than by a call into the runtime. */
-const shortText = 24
+/** Room for a value that is written in place; a larger one comes in only where there happens to be more. */
+const writtenBytes = 4096
+
 /** Varints of a record before its key: length 5, attributes 1, timestamp 10, offset 5. */
 const prefixBytesMax = 21
 
@@ -46,6 +61,9 @@ export class RecordBatchEncoder {
   #end: number = batchLayout.records
   #baseTimestamp = 0
   #maxTimestamp = 0
+  /** Bytes of the varints before the last record, and before its value, that were written in place. */
+  #lengthBytes = 2
+  #valueLengthBytes = 2
   readonly #recordBytesMax: number
 
   /** `recordBytesMax` bounds key + value + headers of one record. */
@@ -89,12 +107,54 @@ export class RecordBatchEncoder {
         bytesMax: this.#recordBytesMax,
       })
     writeHeaders(this.#buffer, end, headers)
+    this.#counted(timestampMs)
+    this.#end = end + headersBytes
+  }
+
+  #counted(timestampMs: number): void {
     if (this.#count === 0) {
       this.#baseTimestamp = timestampMs
       this.#maxTimestamp = timestampMs
     } else if (timestampMs > this.#maxTimestamp) this.#maxTimestamp = timestampMs
     this.#count++
-    this.#end = end + headersBytes
+  }
+
+  /**
+   * Appends a record without headers whose value `serde.write` writes in place. False, and the batch is as it was, when
+   * that leaves the value to `encode`, or the batch would exceed `bytesMax`, or the key is not ASCII. Throws as `add`.
+   */
+  addWritten(timestampMs: number, key: Content, value: unknown, serde: WritingSerde, bytesMax: number): boolean {
+    const keyBytes = unitsOf(key)
+    const delta = this.#count === 0 ? 0 : timestampMs - this.#baseTimestamp
+    if (!Number.isSafeInteger(timestampMs) || !Number.isSafeInteger(delta)) return false
+    this.#reserve(3 * Math.max(keyBytes, 0) + writtenBytes + prefixBytesMax + 10)
+    const buffer = this.#buffer
+    // Lengths stand before what they measure: as many bytes are left for them as the last record needed.
+    const start = this.#end + this.#lengthBytes
+    buffer[start] = 0
+    let p = writeVarint(buffer, start + 1, delta)
+    p = writeVarint(buffer, p, this.#count)
+    p = writeVarint(buffer, p, keyBytes)
+    const keyEnd = key === null ? p : writeContent(buffer, p, key)
+    if (key !== null && keyEnd !== p + keyBytes) return false
+    const valueStart = keyEnd + this.#valueLengthBytes
+    const valueEnd = serde.write(value, buffer, valueStart)
+    if (valueEnd < 0) return false
+    const valueBytes = valueEnd - valueStart
+    const size = Math.max(keyBytes, 0) + valueBytes + 1
+    if (size > this.#recordBytesMax || valueEnd + 11 > bytesMax) return false
+    this.#valueLengthBytes = sizeOfVarint(valueBytes)
+    const moved = keyEnd + this.#valueLengthBytes
+    if (moved !== valueStart) buffer.copyWithin(moved, valueStart, valueEnd)
+    writeVarint(buffer, keyEnd, valueBytes)
+    buffer[moved + valueBytes] = 0
+    const body = moved + valueBytes + 1 - start
+    const lengthBytes = sizeOfVarint(body)
+    if (lengthBytes !== this.#lengthBytes) buffer.copyWithin(this.#end + lengthBytes, start, start + body)
+    this.#lengthBytes = lengthBytes
+    this.#end = writeVarint(buffer, this.#end, body) + body
+    this.#counted(timestampMs)
+    return true
   }
 
   /**
@@ -187,96 +247,4 @@ export function patchProducer(batch: Buffer, producerId: bigint, producerEpoch: 
 /** Sets the offset of the first record, which the checksum does not cover. */
 export function setBaseOffset(batch: Buffer, baseOffset: bigint): void {
   batch.writeBigInt64BE(baseOffset, batchLayout.baseOffset)
-}
-
-/** Length of bytes, of text when it is ASCII; -1 for null. */
-function unitsOf(content: Content): number {
-  if (content === null) return -1
-  if (typeof content === 'string' || content instanceof Uint8Array) return content.length
-  throw new PawlError('ENCODE_FAILED', `a ${typeof content} is neither text, bytes nor null`)
-}
-
-function writeContent(buffer: Buffer, at: number, content: string | Uint8Array): number {
-  if (typeof content === 'string') return writeText(buffer, at, content)
-  if (content.length > shortText) buffer.set(content, at)
-  else for (let i = 0; i < content.length; i++) buffer[at + i] = content[i]
-  return at + content.length
-}
-
-function writeText(buffer: Buffer, at: number, text: string): number {
-  if (text.length > shortText) return at + buffer.write(text, at)
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit > 0x7f) return at + buffer.write(text, at)
-    buffer[at + i] = unit
-  }
-  return at + text.length
-}
-
-function sizeOfHeaders(headers: readonly Header[]): number {
-  let bytes = sizeOfVarint(headers.length)
-  for (const [name, value] of headers) {
-    const nameBytes = Buffer.byteLength(name)
-    if (typeof value === 'string')
-      throw new PawlError('ENCODE_FAILED', `the value of header ${name} is text, not bytes`)
-    const valueBytes = unitsOf(value)
-    bytes += sizeOfVarint(nameBytes) + nameBytes + sizeOfVarint(valueBytes) + Math.max(valueBytes, 0)
-  }
-  return bytes
-}
-
-function writeHeaders(buffer: Buffer, at: number, headers: readonly Header[] | undefined): void {
-  if (headers === undefined || headers.length === 0) {
-    buffer[at] = 0
-    return
-  }
-  let p = writeVarint(buffer, at, headers.length)
-  for (const [name, value] of headers) {
-    p = writeVarint(buffer, p, Buffer.byteLength(name))
-    p += buffer.write(name, p)
-    p = writeVarint(buffer, p, value === null ? -1 : value.length)
-    if (value !== null) p = writeContent(buffer, p, value)
-  }
-}
-
-/** Bytes of a zigzag varint; `value` is a safe integer. */
-function sizeOfVarint(value: number): number {
-  let rest = value >= 0 ? value : -(value + 1)
-  if (rest < 64) return 1
-  if (rest < 8192) return 2
-  let bytes = 3
-  for (rest = Math.floor(rest / 2 ** 20); rest > 0; rest = Math.floor(rest / 128)) bytes++
-  return bytes
-}
-
-/** Writes a zigzag varint of a safe integer; returns the position behind it. */
-function writeVarint(buffer: Buffer, at: number, value: number): number {
-  let p = at
-  if (value >= -(2 ** 30) && value < 2 ** 30) {
-    let rest = (value << 1) ^ (value >> 31)
-    for (; rest > 127; rest >>>= 7) buffer[p++] = (rest & 127) | 128
-    buffer[p++] = rest
-    return p
-  }
-  // The lowest six bits and the sign first: doubling a safe integer could leave the safe range.
-  const negative = value < 0
-  let rest = negative ? -(value + 1) : value
-  buffer[p++] = ((rest % 64) << 1) | (negative ? 1 : 0) | 128
-  for (rest = Math.floor(rest / 64); rest > 127; rest = Math.floor(rest / 128)) buffer[p++] = (rest % 128) | 128
-  buffer[p++] = rest
-  return p
-}
-
-function sizeOfWide(zigzag: bigint): number {
-  let bytes = 1
-  for (let rest = zigzag >> 7n; rest > 0n; rest >>= 7n) bytes++
-  return bytes
-}
-
-function writeWide(buffer: Buffer, at: number, zigzag: bigint): number {
-  let p = at
-  let rest = zigzag
-  for (; rest > 127n; rest >>= 7n) buffer[p++] = Number(rest & 127n) | 128
-  buffer[p++] = Number(rest)
-  return p
 }

@@ -14,6 +14,11 @@ export interface Serde<T> {
   /** True when `decode` is to be called for null as well, giving null. */
   readonly nullable?: boolean
   encode(value: T): string | Uint8Array | null
+  /**
+   * Writes the bytes of what `encode` gives into a batch, from `at`, and answers with their end; -1 leaves the value to
+   * `encode`, as when there is no room. What it has written by then does not matter.
+   */
+  write?(value: T, into: Buffer, at: number): number
   decode(bytes: Buffer, start: number, end: number): T
   /** What `decode` returns shares no memory with the batch, so that the batch's may be used again. */
   readonly copies?: true
@@ -62,6 +67,9 @@ export function nullable<T>(inner: Serde<T>): Serde<T | null> {
     nullable: true,
     ...(inner.copies ? { copies: inner.copies } : {}),
     encode: (value) => (value === null ? null : inner.encode(value)),
+    ...(inner.write
+      ? { write: (value: T | null, into: Buffer, at: number) => (value === null ? -1 : inner.write!(value, into, at)) }
+      : {}),
     decode: (source, start, end) => (start < 0 ? null : inner.decode(source, start, end)),
   }
 }

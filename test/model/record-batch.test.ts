@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { crc32c } from '../../lib/model/crc32c.ts'
-import { batchLayout, patchProducer, RecordBatchEncoder, setBaseOffset } from '../../lib/model/record-batch.ts'
+import { jsonFields } from '../../lib/model/json-fields.ts'
+import {
+  batchLayout,
+  patchProducer,
+  RecordBatchEncoder,
+  setBaseOffset,
+  type WritingSerde,
+} from '../../lib/model/record-batch.ts'
 import { decodeBatches } from '../../lib/model/record-decode.ts'
 import type { Header, LogRecord } from '../../lib/model/records.ts'
 import { encoded, rowsOf, wire } from './record-batches.ts'
@@ -33,6 +40,50 @@ test('brings back any records: keys, values, timestamps, headers', () => {
     }),
     { numRuns: 300 },
   )
+})
+
+test('writes values in place to the same bytes, and leaves the batch as it was when it cannot', () => {
+  const serde = jsonFields({ n: 'number', t: 'string' })
+  const row = fc.record({
+    timestampMs: fc.oneof(fc.integer({ min: 0 }), fc.constantFrom(0, 2 ** 62, -5)),
+    key: fc.oneof(fc.constant(null), fc.string({ unit: 'binary', maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
+    n: fc.double({ noNaN: true }),
+    t: fc.oneof(
+      fc.string({ maxLength: 20 }),
+      fc.integer({ min: 0, max: 9000 }).map((length) => 'x'.repeat(length)),
+    ),
+  })
+  fc.assert(
+    fc.property(fc.array(row, { minLength: 1, maxLength: 30 }), (rows) => {
+      const written = new RecordBatchEncoder()
+      const wanted = new RecordBatchEncoder()
+      for (const { timestampMs, key, n, t } of rows) {
+        const before = written.bytes
+        if (!written.addWritten(timestampMs, key, { n, t }, serde as WritingSerde, 2 ** 30)) {
+          expect(written.bytes).toBe(before)
+          written.add(timestampMs, key, serde.encode({ n, t }))
+        }
+        wanted.add(timestampMs, key, JSON.stringify({ n, t }))
+      }
+      expect(written.seal()).toEqual(wanted.seal())
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('writes no value in place that would make the batch, or the record, too large', () => {
+  const serde = jsonFields({ t: 'string' }) as unknown as WritingSerde
+  const encoder = new RecordBatchEncoder({ recordBytesMax: 30 })
+  expect(encoder.addWritten(1, 'k', { t: 'x'.repeat(20) }, serde, 1000)).toBe(true)
+  expect(encoder.addWritten(1, 'k', { t: 'x'.repeat(21) }, serde, 1000)).toBe(false)
+  const { bytes } = encoder
+  for (let bytesMax = bytes; bytesMax < bytes + 40; bytesMax++) {
+    const one = new RecordBatchEncoder()
+    one.addWritten(1, 'k', { t: 'x'.repeat(20) }, serde, 1000)
+    const added = one.addWritten(1, 'k', { t: 'x'.repeat(20) }, serde, bytesMax)
+    expect(one.bytes).toBeLessThanOrEqual(added ? bytesMax : bytes)
+  }
+  expect(encoder.addWritten(1, 'k', { t: 'x' }, serde, bytes + 30)).toBe(true)
 })
 
 test('case 39: a null value stays distinct from an empty one, as do keys', () => {

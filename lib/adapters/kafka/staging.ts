@@ -14,7 +14,7 @@ import { PawlError } from '../../model/errors.ts'
 import type { ObjectRef } from '../../model/head.ts'
 import type { StagedPart } from '../../model/manifest.ts'
 import { murmur2 } from '../../model/murmur2.ts'
-import { RecordBatchEncoder } from '../../model/record-batch.ts'
+import { RecordBatchEncoder, type WritingSerde } from '../../model/record-batch.ts'
 import type { Header } from '../../model/records.ts'
 import type { StageContext, StageWriter } from '../../ports/sink.ts'
 import type { TopicSpec } from '../../ports/spec.ts'
@@ -92,6 +92,8 @@ class StagingWriter implements StageWriter {
   readonly #targets: readonly OpenTarget[]
   readonly #byTopic: ReadonlyMap<string, OpenTarget>
   readonly #lanes: readonly OpenLane[]
+  /** The serde of values, when it can write them in place. */
+  readonly #writing: WritingSerde | null
   #storing: Promise<unknown> = Promise.resolve()
   #encoders = 0
   #sealed = false
@@ -99,6 +101,7 @@ class StagingWriter implements StageWriter {
 
   constructor(spec: TopicSpec<unknown, unknown>, targets: readonly StagingTarget[], context: StageContext) {
     this.#spec = spec
+    this.#writing = spec.value.write === undefined ? null : (spec.value as WritingSerde)
     this.#context = context
     this.#targets = targets.map((target, index) => ({
       ...target,
@@ -123,7 +126,6 @@ class StagingWriter implements StageWriter {
     const spec = this.#spec
     const target = spec.route === null ? this.#targets[0] : this.#byTopic.get(routeOf(spec, key, value))!
     const keyOut = encodeKey(spec.key, key)
-    const valueOut = encodeValue(spec.value, value)
     const headers = spec.headers === null ? undefined : spec.headers(value, key)
     checkAccepted(target, keyOut, timestampMs)
     const hash = keyOut === null ? partition : this.#hash(keyOut)
@@ -131,21 +133,36 @@ class StagingWriter implements StageWriter {
     const to = hash % target.partitions
     const slot = lane * target.partitions + to
     const encoder = target.encoders[slot] ?? this.#encoder(target, slot)
-    // A UTF-16 unit is at most three bytes; only close to the limit is it worth counting them.
-    const bytesAtMost = 3 * (lengthOf(keyOut) + lengthOf(valueOut)) + recordOverheadMax
-    if (headers !== undefined || encoder.bytes + bytesAtMost > target.batchBytesMax)
-      this.#makeRoom(target, lane, to, encoder, recordBytes(keyOut, valueOut, headers))
+    const writing = headers === undefined ? this.#writing : null
     const before = encoder.count === 0 ? 0 : encoder.bytes
-    encoder.add(timestampMs, keyOut, valueOut, headers)
-    this.bufferedBytes += encoder.bytes - before
+    if (writing !== null && encoder.addWritten(timestampMs, keyOut, value, writing, target.batchBytesMax))
+      this.bufferedBytes += encoder.bytes - before
+    else this.#addEncoded(target, slot, encoder, timestampMs, keyOut, encodeValue(spec.value, value), headers)
     this.#lanes[lane].rows++
+  }
+
+  #addEncoded(
+    target: OpenTarget,
+    slot: number,
+    encoder: RecordBatchEncoder,
+    timestampMs: number,
+    key: Content,
+    value: Content,
+    headers: readonly Header[] | undefined,
+  ): void {
+    // A UTF-16 unit is at most three bytes; only close to the limit is it worth counting them.
+    const bytesAtMost = 3 * (lengthOf(key) + lengthOf(value)) + recordOverheadMax
+    if (headers !== undefined || encoder.bytes + bytesAtMost > target.batchBytesMax)
+      this.#makeRoom(target, slot, encoder, recordBytes(key, value, headers))
+    const before = encoder.count === 0 ? 0 : encoder.bytes
+    encoder.add(timestampMs, key, value, headers)
+    this.bufferedBytes += encoder.bytes - before
   }
 
   async flush(): Promise<void> {
     for (const target of this.#targets) {
       for (const [slot, encoder] of target.encoders.entries()) {
-        if (encoder !== undefined && encoder.count > 0)
-          this.#close(target, Math.floor(slot / target.partitions), slot % target.partitions, encoder)
+        if (encoder !== undefined && encoder.count > 0) this.#close(target, slot, encoder)
       }
     }
     if (this.#encoders > encodersKeptMax) {
@@ -187,21 +204,21 @@ class StagingWriter implements StageWriter {
     return encoder
   }
 
-  #makeRoom(target: OpenTarget, lane: number, partition: number, encoder: RecordBatchEncoder, bytes: number): void {
+  #makeRoom(target: OpenTarget, slot: number, encoder: RecordBatchEncoder, bytes: number): void {
     if (batchHeaderBytes + bytes > target.messageBytesMax)
       throw new PawlError(
         'RECORD_TOO_LARGE',
         `${bytes} bytes for topic ${target.topic}, whose max.message.bytes is ${target.messageBytesMax}`,
         { bytes, bytesMax: target.messageBytesMax },
       )
-    if (encoder.count > 0 && encoder.bytes + bytes > target.batchBytesMax) this.#close(target, lane, partition, encoder)
+    if (encoder.count > 0 && encoder.bytes + bytes > target.batchBytesMax) this.#close(target, slot, encoder)
   }
 
-  #close(target: OpenTarget, lane: number, partition: number, encoder: RecordBatchEncoder): void {
+  #close(target: OpenTarget, slot: number, encoder: RecordBatchEncoder): void {
     const batch = encoder.seal({ transactional: true, into: lend(encoder.bytes) })
-    const open = this.#lanes[lane]
+    const open = this.#lanes[Math.floor(slot / target.partitions)]
     open.chunks.push(batch)
-    open.batches.push([target.index, partition, batch.length, encoder.count])
+    open.batches.push([target.index, slot % target.partitions, batch.length, encoder.count])
     open.bytes += batch.length
     encoder.reset()
   }
