@@ -6,7 +6,7 @@
  */
 import type { HistoryItem } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
-import { manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
+import { holderOf, manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
 import { type Call, type Command, placeOptions } from './parse-arguments.ts'
 import { age, count, duration, table, time } from './print-values.ts'
 import { exitCodes } from './report-error.ts'
@@ -37,16 +37,18 @@ interface Row {
   readonly promoted: boolean
 }
 
-async function list({ ledger, store, head }: OpenedPipeline, last: number, output: Output): Promise<number> {
+async function list(opened: OpenedPipeline, last: number, output: Output): Promise<number> {
+  const { ledger, store, head } = opened
+  const holder = head.run.open ? await holderOf(opened, head) : null
   const end = head.committed.epoch + 1
   const rows: Row[] = []
   for (const item of await ledger.histories(head.pipeline, Math.max(0, end - last), end)) {
     const manifest = item.epoch < head.retainedFrom ? null : await manifestIfReadable(store, item.manifest)
     rows.push({ item, manifest, promoted: item.epoch <= head.promotedThrough })
   }
-  output.record({ ...headRecord(head), epochs: rows.map(recordOf) })
+  output.record({ ...headRecord(head, holder), epochs: rows.map(recordOf) })
   const style = output.style()
-  output.print([...tableOf(rows, style), '', ...headLines(head, style)])
+  output.print([...tableOf(rows, style), '', ...headLines(head, holder, style)])
   return exitCodes.success
 }
 

@@ -4,7 +4,7 @@
  *
  * Only looks at the version of Node, before anything is loaded that an older one cannot even read; `start.ts` does
  * the rest. The exit code is 0 for success, 1 for a failure or a fault found, 2 for a command line that is not
- * understood, 3 for a parked pipeline, 130 after Ctrl-C.
+ * understood, 3 for a parked pipeline, 4 for a paused one, 130 after Ctrl-C.
  */
 
 import nodeModule from 'node:module'

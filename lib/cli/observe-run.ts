@@ -11,7 +11,7 @@ import type { Counts } from '../model/manifest.ts'
 export interface RunView {
   readonly pipeline: string
   readonly startedAtMs: number
-  readonly state: 'starting' | 'running' | 'idle' | 'retrying' | 'standing by' | 'parked' | 'stopping'
+  readonly state: 'starting' | 'running' | 'idle' | 'retrying' | 'standing by' | 'parked' | 'paused' | 'stopping'
   readonly generation: number | null
   /** The attempt that is open. */
   readonly open: { readonly epoch: number; readonly sinceMs: number; readonly span: number } | null
@@ -109,7 +109,8 @@ export function observe(view: RunView, event: ProgressEvent, nowMs: number): Run
 export function observeHead(view: RunView, head: Head | null, here: string): RunView {
   if (head === null || view.state === 'stopping') return view
   if (head.run.open && head.run.place !== here) return { ...view, state: 'standing by', open: null }
-  return view.state === 'standing by' ? { ...view, state: 'starting' } : view
+  if (head.paused && !head.paused.drain && !head.run.open) return { ...view, state: 'paused', open: null }
+  return view.state === 'standing by' || view.state === 'paused' ? { ...view, state: 'starting' } : view
 }
 
 /** Records a second over the last seconds. */

@@ -8,12 +8,15 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileStore } from '../adapters/file/store.ts'
 import { sqliteLedger } from '../adapters/sqlite/ledger.ts'
+import { type PlaceStatus, placeStatus } from '../adapters/system/liveness.ts'
 import { unseal } from '../epoch/seal.ts'
 import { isPawlError, PawlError } from '../model/errors.ts'
 import type { Head, ObjectRef } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
+import type { Deployment } from '../places/stack.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { Store } from '../ports/store.ts'
+import type { Launcher } from '../ports/system.ts'
 import type { Options } from './parse-arguments.ts'
 
 /** The directory that is meant when none is named. */
@@ -28,6 +31,10 @@ export interface OpenedPipeline {
   readonly ledger: Ledger
   readonly store: Store
   readonly head: Head
+  /** Starts nothing in a directory, where the process that runs the pipeline looks by itself. */
+  readonly launcher: Launcher
+  /** The deployment, for what else its outputs name. */
+  readonly deployment: Deployment | null
 }
 
 /** The directory that the options name. */
@@ -51,16 +58,19 @@ async function inStack<T>(
   look: (opened: OpenedPipeline) => Promise<T>,
 ): Promise<T> {
   const { openDeployment } = await import('../places/stack.ts')
-  const { ledger, store, stage, pipeline: id } = await openDeployment(stack, pipeline)
+  const deployment = await openDeployment(stack, pipeline)
+  const { ledger, store, launcher, stage, pipeline: id } = deployment
   try {
     const head = await ledger.read(id)
     if (head === null) throw new PawlError('PIPELINE_NOT_FOUND', `${id} is deployed and has never run`, { stack })
-    return await look({ directory: null, stage, ledger, store, head })
+    return await look({ directory: null, stage, ledger, store, head, launcher, deployment })
   } finally {
-    await store.close()
-    await ledger.close()
+    await deployment.close()
   }
 }
+
+/** Nobody is started from outside: a process that runs the pipeline sees the ring at its next look. */
+const directoryLauncher: Launcher = { start: async () => 'exists', status: async (place) => placeStatus(place) }
 
 async function inDirectory<T>(
   options: Options,
@@ -76,7 +86,15 @@ async function inDirectory<T>(
     const head = await pick(ledger, directory, pipeline)
     const store = fileStore(join(directory, 'store'))
     try {
-      return await look({ directory, stage: null, ledger, store, head })
+      return await look({
+        directory,
+        stage: null,
+        ledger,
+        store,
+        head,
+        launcher: directoryLauncher,
+        deployment: null,
+      })
     } finally {
       await store.close()
     }
@@ -100,6 +118,16 @@ async function pick(ledger: Ledger, directory: string, pipeline: string | undefi
   if (head !== null) return head
   const others = known.length === 0 ? '' : `, it holds ${known.join(', ')}`
   throw new PawlError('PIPELINE_NOT_FOUND', `${wanted} in ${directory}${others}`, { pipeline: wanted, directory })
+}
+
+/** What is known of the place of the last run; `unknown` too where the person may not ask. */
+export async function holderOf({ launcher }: Pick<OpenedPipeline, 'launcher'>, { run }: Head): Promise<PlaceStatus> {
+  try {
+    return await launcher.status(run.place)
+  } catch (error) {
+    if (isPawlError(error) && error.code === 'AWS_ACCESS_DENIED') return 'unknown'
+    throw error
+  }
 }
 
 /** A manifest that may have been collected, or damaged: null then. */

@@ -17,6 +17,7 @@ const hues = {
   retrying: 'yellow',
   'standing by': 'yellow',
   parked: 'red',
+  paused: 'yellow',
   stopping: 'yellow',
 } as const
 

@@ -7,7 +7,7 @@ import { errorRegistry, isPawlError, PawlError } from '../model/errors.ts'
 import type { Output } from './write-output.ts'
 
 /** What each exit code means; the same list stands in `pawl --help`. */
-export const exitCodes = Object.freeze({ success: 0, failure: 1, misuse: 2, parked: 3, interrupted: 130 })
+export const exitCodes = Object.freeze({ success: 0, failure: 1, misuse: 2, parked: 3, paused: 4, interrupted: 130 })
 
 /** Writes the error and answers with the exit code. */
 export function reportError(error: unknown, output: Output, debug: boolean): number {
@@ -22,6 +22,7 @@ export function reportError(error: unknown, output: Output, debug: boolean): num
 
 function exitCodeOf({ code }: PawlError): number {
   if (code === 'COMMAND_INVALID') return exitCodes.misuse
+  if (code === 'PIPELINE_PAUSED') return exitCodes.paused
   return code === 'PIPELINE_PARKED' ? exitCodes.parked : exitCodes.failure
 }
 

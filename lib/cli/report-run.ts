@@ -44,6 +44,7 @@ export function reportRun(output: Output, pipeline: string): Reporter {
     const before = view.state
     view = next
     if (view.state === 'standing by' && before !== 'standing by') say('standing by: another run holds the pipeline')
+    if (view.state === 'paused' && before !== 'paused') say('paused by a person; pawl resume lifts it')
   }
   if (live !== null) every(drawMs, draw)
   return {

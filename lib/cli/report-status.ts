@@ -5,13 +5,13 @@
  * when its topic id is the one that was read.
  */
 import { openSegmentLog } from '../adapters/segments/log.ts'
-import { placeStatus } from '../adapters/system/liveness.ts'
+import type { PlaceStatus } from '../adapters/system/liveness.ts'
 import { systemRandom } from '../adapters/system/random.ts'
-import type { Head } from '../model/head.ts'
+import type { Head, Paused } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
 import { laneName } from '../model/names.ts'
 import type { Store } from '../ports/store.ts'
-import { manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
+import { holderOf, manifestIfReadable, type OpenedPipeline, withPipeline } from './open-directory.ts'
 import { type Call, type Command, placeOptions } from './parse-arguments.ts'
 import { age, count, duration, pairs, time } from './print-values.ts'
 import { exitCodes } from './report-error.ts'
@@ -23,7 +23,7 @@ export const statusCommand: Command = {
   summary: 'say who holds the pipeline, its lag, and why it waits',
   positionals: ['[PIPELINE]'],
   options: placeOptions,
-  notes: ['exit code 3 when the pipeline is parked'],
+  notes: ['exit code 3 when the pipeline is parked, 4 when it is paused or drains'],
   examples: ['pawl status', 'pawl status word-count --dir /var/lib/pawl', 'pawl status --json | jq .lag'],
   run: ({ options, positionals, output }: Call) =>
     withPipeline(options, positionals[0], (opened) => report(opened, output)),
@@ -36,14 +36,15 @@ interface PartitionLag {
   readonly records: string
 }
 
-async function report({ head, store }: OpenedPipeline, output: Output): Promise<number> {
+async function report(opened: OpenedPipeline, output: Output): Promise<number> {
+  const { head, store } = opened
   const manifest = await manifestIfReadable(store, head.committed.manifest)
   const lag = manifest === null ? null : await lagOf(store, manifest)
-  const holder = head.run.open ? placeStatus(head.run.place) : null
-  output.record({ ...headRecord(head), watermarkMs: manifest?.watermarkMs ?? null, holderStatus: holder, lag })
+  const holder = head.run.open ? await holderOf(opened, head) : null
+  output.record({ ...headRecord(head, holder), watermarkMs: manifest?.watermarkMs ?? null, holderStatus: holder, lag })
   const style = output.style()
-  output.print([...headLines(head, style), ...lagLines(manifest, lag, style)])
-  return head.parked === null ? exitCodes.success : exitCodes.parked
+  output.print([...headLines(head, holder, style), ...lagLines(manifest, lag, style)])
+  return exitCodeOf(head)
 }
 
 function lagLines(manifest: Manifest | null, lag: readonly PartitionLag[] | null, style: Style): string[] {
@@ -51,7 +52,7 @@ function lagLines(manifest: Manifest | null, lag: readonly PartitionLag[] | null
   if (lag === null || lag.length === 0)
     return pairs([
       ['watermark', watermark ?? '-'],
-      ['lag', 'unknown: the logs are not embedded'],
+      ['lag', 'unknown here: pawl doctor asks the brokers'],
     ])
   const total = lag.reduce((sum, { records }) => sum + BigInt(records), 0n)
   const behind = lag.filter(({ records }) => records !== '0')
@@ -85,14 +86,14 @@ export async function embeddedTopics(store: Store): Promise<string[]> {
 }
 
 /** The head, as far as people care, in JSON. */
-export function headRecord(head: Head) {
+export function headRecord(head: Head, holder: PlaceStatus | null) {
   const { pipeline, incarnation, generation, committed, promotedThrough, retainedFrom, run, open, failures, parked } =
     head
   return {
     pipeline,
     incarnation,
     generation,
-    state: stateOf(head),
+    state: stateOf(head, holder),
     committed: { epoch: committed.epoch, atMs: committed.atMs },
     promotedThrough,
     retainedFrom,
@@ -102,22 +103,48 @@ export function headRecord(head: Head) {
     parked,
     unconfirmed: head.unconfirmed ?? null,
     refusing: head.refusing ?? [],
+    paused: head.paused ?? null,
+    hurry: head.hurry ?? null,
   }
 }
 
-/** In one word: `parked`, `running`, `abandoned` (held by a process that is gone) or `at rest`. */
-export function stateOf(head: Head): 'parked' | 'running' | 'abandoned' | 'at rest' {
+/** How the pipeline stands, in a word or two. */
+export type State = 'parked' | 'draining' | 'pausing' | 'paused' | 'running' | 'abandoned' | 'at rest'
+
+/** `abandoned`: held by a run that is gone; `pausing`: a run is to finish what it began. */
+export function stateOf(head: Head, holder: PlaceStatus | null): State {
   if (head.parked !== null) return 'parked'
+  if (head.paused?.drain) return 'draining'
+  if (head.paused) return isAtRest(head) ? 'paused' : 'pausing'
   if (!head.run.open) return 'at rest'
-  return placeStatus(head.run.place) === 'gone' ? 'abandoned' : 'running'
+  return holder === 'gone' ? 'abandoned' : 'running'
 }
 
-const hueOf = { parked: 'red', running: 'green', abandoned: 'yellow', 'at rest': 'bold' } as const
+/** No run holds the pipeline, and everything committed is visible. */
+export function isAtRest({ run, open, committed, promotedThrough }: Head): boolean {
+  return !run.open && open === null && committed.epoch === promotedThrough
+}
+
+/** What scripts ask: parked, paused, or neither. */
+export function exitCodeOf({ parked, paused = null }: Head): number {
+  if (parked !== null) return exitCodes.parked
+  return paused === null ? exitCodes.success : exitCodes.paused
+}
+
+const hueOf = {
+  parked: 'red',
+  draining: 'yellow',
+  pausing: 'yellow',
+  paused: 'yellow',
+  running: 'green',
+  abandoned: 'yellow',
+  'at rest': 'bold',
+} as const
 
 /** The head in aligned lines. */
-export function headLines(head: Head, style: Style): string[] {
+export function headLines(head: Head, holder: PlaceStatus | null, style: Style): string[] {
   const { committed, open, failures, parked, run } = head
-  const state = stateOf(head)
+  const state = stateOf(head, holder)
   const rows: [string, string][] = [
     ['pipeline', styled(style, 'bold', head.pipeline)],
     ['state', styled(style, hueOf[state], state)],
@@ -148,13 +175,22 @@ export function headLines(head: Head, style: Style): string[] {
     ])
   }
   if (parked) rows.push(...parkedRows(parked, style))
+  if (head.paused) rows.push(['paused', pausedText(head.paused, style)])
   return pairs(rows)
+}
+
+/** When, by whom and why, and how far a drain is to read. */
+export function pausedText({ sinceMs, by, why, drain }: Paused, style: Style): string {
+  const who = by === null ? '' : ` by ${by}`
+  const ends = drain?.ends?.map(({ source, partition, end }) => `${source}/${partition} ${count(style, end)}`)
+  const until = drain === null ? '' : `, once it is read up to ${ends?.join(', ') ?? 'the ends of the logs'}`
+  return `${age(style, sinceMs)}${who}${why === null ? '' : `: ${why}`}${until}`
 }
 
 function parkedRows(parked: NonNullable<Head['parked']>, style: Style): [string, string][] {
   const waits =
     parked.retryAtMs === null
-      ? 'for a person or a new build: mend it, then pawl run FILE --resume'
+      ? 'for a person or a new build: mend it, then pawl resume'
       : `tries again in ${duration(parked.retryAtMs - style.nowMs)}, ${parked.retries} tries so far`
   return [
     ['parked', `${age(style, parked.sinceMs)}, ${parked.kind}: ${parked.message}`],

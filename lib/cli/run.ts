@@ -79,6 +79,7 @@ async function run(call: Call): Promise<number> {
     )
     reporter.end(outcome)
     if (outcome.reason === 'parked') throw parked(plan, outcome)
+    if (outcome.reason === 'paused') throw paused(plan, outcome)
     return outcome.reason === 'stopped' && interrupts.by() === 'SIGINT' ? exitCodes.interrupted : exitCodes.success
   } finally {
     reporter.close()
@@ -146,6 +147,11 @@ async function askSources(plan: Plan): Promise<void> {
   } finally {
     await place.close()
   }
+}
+
+function paused({ compiled }: Plan, { message }: RunOutcome): PawlError {
+  const { pipeline } = compiled.topology
+  return new PawlError('PIPELINE_PAUSED', message === null ? pipeline : `${pipeline}: ${message}`, { pipeline })
 }
 
 function parked({ compiled, file }: Plan, { code, message }: RunOutcome): PawlError {

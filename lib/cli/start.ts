@@ -6,15 +6,20 @@
  */
 import { readFileSync } from 'node:fs'
 import { PawlError } from '../model/errors.ts'
+import { abortCommand } from './abort.ts'
 import { collectCommand } from './collect.ts'
 import { consumeCommand } from './consume.ts'
+import { drainCommand } from './drain.ts'
 import { epochsCommand } from './list-epochs.ts'
 import { sinksCommand } from './list-sinks.ts'
 import { type Command, commandHelp, parseArguments } from './parse-arguments.ts'
+import { pauseCommand } from './pause.ts'
 import { produceCommand } from './produce.ts'
 import { exitCodes, reportError } from './report-error.ts'
 import { statusCommand } from './report-status.ts'
+import { resumeCommand } from './resume.ts'
 import { runCommand } from './run.ts'
+import { runNowCommand } from './run-now.ts'
 import { showCommand } from './show-epoch.ts'
 import { simulateCommand } from './simulate.ts'
 import { verifyCommand } from './verify.ts'
@@ -29,6 +34,11 @@ const commands: readonly Command[] = [
   epochsCommand,
   showCommand,
   verifyCommand,
+  pauseCommand,
+  resumeCommand,
+  drainCommand,
+  runNowCommand,
+  abortCommand,
   collectCommand,
   sinksCommand,
   simulateCommand,
@@ -90,7 +100,7 @@ function overview(): string {
     ...commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
     '',
     'pawl COMMAND --help shows options and examples. --json gives machine-readable output everywhere.',
-    'exit codes: 0 success, 1 failure or fault found, 2 command line not understood, 3 pipeline parked, 130 interrupted',
+    'exit codes: 0 success, 1 failure or fault found, 2 command line not understood, 3 pipeline parked, 4 paused, 130 interrupted',
     '',
   ].join('\n')
 }

@@ -277,6 +277,7 @@ export const errorRegistry = registered({
     'the pipeline is parked',
     'mend the reason and run again, with --resume when the pipeline file is the same',
   ],
+  PIPELINE_PAUSED: ['Invalid', 'a person has paused the pipeline', 'lift it with `pawl resume`'],
   RECORD_TOO_LARGE: [
     'Invalid',
     'a record exceeds the size limit',
@@ -358,6 +359,11 @@ export const errorRegistry = registered({
     "lower transactionTimeoutMs of the cluster, or raise the broker's transaction.max.timeout.ms",
   ],
   UNKNOWN_RESULT: ['Retryable', 'the answer to a write was lost', 'nothing: the result is read back'],
+  WAIT_TIMED_OUT: [
+    'Retryable',
+    'what the command waited for has not happened yet',
+    'look with `pawl status`; the wish stays, so waiting again is safe',
+  ],
   WORKER_DIED: ['Retryable', 'a worker thread died', 'nothing: the epoch is planned again, smaller if it dies again'],
 })
 

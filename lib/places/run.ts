@@ -33,8 +33,8 @@ export interface RunOptions {
 
 /** How it ended. */
 export interface RunOutcome {
-  readonly reason: 'stopped' | 'caught-up' | 'parked'
-  /** Code and message of a park. */
+  readonly reason: 'stopped' | 'caught-up' | 'parked' | 'paused'
+  /** Code and message of a park; of a pause the person's reason. */
   readonly code: string | null
   readonly message: string | null
 }
@@ -95,6 +95,7 @@ async function turn({ job, options, walk, startedAtMs, watch }: Runner, first: b
   if (first && options.resume && seen.head?.parked) await ring(place, compiled.topology.pipeline)
   else if (seen.due) await wake(job, seen, watch)
   else if (seen.head?.parked?.kind === 'failure') return parkedOutcome(seen)
+  else if (options.until === 'caught-up' && seen.head?.paused) return pausedOutcome(seen)
   else if (options.until === 'caught-up' && isCaughtUp(seen)) return { reason: 'caught-up', code: null, message: null }
   for (let start = place.starts.shift(); start !== undefined; start = place.starts.shift()) {
     // What was watched here need not be watched again by the run that takes over.
@@ -111,6 +112,10 @@ function isCaughtUp({ head, lag }: Look): boolean {
 
 function parkedOutcome({ head }: Look): RunOutcome {
   return { reason: 'parked', code: head?.parked?.code ?? null, message: head?.parked?.message ?? null }
+}
+
+function pausedOutcome({ head }: Look): RunOutcome {
+  return { reason: 'paused', code: 'PIPELINE_PAUSED', message: head?.paused?.why ?? null }
 }
 
 /** Between two looks at a pipeline at rest. */

@@ -7,9 +7,11 @@
 import { stackOutputs } from '../adapters/cloudformation/outputs.ts'
 import { dynamoLedger } from '../adapters/dynamodb/ledger.ts'
 import { s3Store } from '../adapters/s3/store.ts'
+import { stepFunctionsLauncher } from '../adapters/stepfunctions/launcher.ts'
 import { PawlError } from '../model/errors.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { Store } from '../ports/store.ts'
+import type { Launcher } from '../ports/system.ts'
 
 /** One deployed pipeline. */
 export interface Deployment {
@@ -17,17 +19,25 @@ export interface Deployment {
   readonly stage: string
   readonly bucket: string
   readonly table: string
+  /** Of the epoch machine; like the next two null in a stack from before its construct printed it. */
+  readonly stateMachineArn: string | null
+  readonly trigger: string | null
+  readonly doctor: string | null
 }
 
 /** A deployment that commands look at. */
 export interface OpenedDeployment extends Deployment {
   readonly ledger: Ledger
   readonly store: Store
+  readonly launcher: Launcher
+  close(): Promise<void>
 }
 
 /** Names of `CfnOutput`s in `infra/exactly-once-pipeline.ts`, and what they mean here. */
 const fields = { Pipeline: 'pipeline', StageName: 'stage', BucketName: 'bucket', TableName: 'table' } as const
-const outputName = /^(.*?)(Pipeline|StageName|BucketName|TableName)[0-9A-F]{8}$/
+const laterFields = { StateMachineArn: 'stateMachineArn', TriggerName: 'trigger', DoctorName: 'doctor' } as const
+const allFields: Readonly<Record<string, keyof Deployment>> = { ...fields, ...laterFields }
+const outputName = new RegExp(`^(.*?)(${Object.keys(allFields).join('|')})[0-9A-F]{8}$`)
 
 /** The deployments that a stack's outputs describe. */
 export function deploymentsOf(outputs: ReadonlyMap<string, string>): readonly Deployment[] {
@@ -35,12 +45,16 @@ export function deploymentsOf(outputs: ReadonlyMap<string, string>): readonly De
   for (const [name, value] of outputs) {
     const [, path, field] = outputName.exec(name) ?? []
     if (path === undefined || field === undefined) continue
-    found.set(path, { ...found.get(path), [fields[field as keyof typeof fields]]: value })
+    found.set(path, { ...found.get(path), [allFields[field]!]: value })
   }
-  return [...found.values()].filter(isWhole)
+  return [...found.values()]
+    .filter(isWhole)
+    .map((whole) => ({ stateMachineArn: null, trigger: null, doctor: null, ...whole }))
 }
 
-function isWhole(found: Record<string, string>): found is Record<string, string> & Deployment {
+type Whole = Pick<Deployment, (typeof fields)[keyof typeof fields]>
+
+function isWhole(found: Record<string, string>): found is Record<string, string> & Whole {
   return Object.values(fields).every((field) => field in found)
 }
 
@@ -60,6 +74,29 @@ export async function openDeployment(stack: string, pipeline: string | undefined
   if (meant.length > 1) {
     throw new PawlError('COMMAND_INVALID', `stack ${stack} deploys ${meant.length} pipelines, name one of ${names}`)
   }
-  const { bucket, table } = only
-  return { ...only, ledger: dynamoLedger({ table }), store: s3Store({ bucket }) }
+  const { bucket, table, stateMachineArn } = only
+  const ledger = dynamoLedger({ table })
+  const store = s3Store({ bucket })
+  const launcher = stateMachineArn === null ? unknownMachine(stack) : stepFunctionsLauncher({ stateMachineArn })
+  return {
+    ...only,
+    ledger,
+    store,
+    launcher,
+    async close() {
+      await store.close()
+      await ledger.close()
+      await launcher.close()
+    },
+  }
+}
+
+function unknownMachine(stack: string): Launcher & { close(): Promise<void> } {
+  return {
+    async start() {
+      throw new PawlError('AWS_RESOURCE_MISSING', `stack ${stack} does not name its state machine: deploy it again`)
+    },
+    status: async () => 'unknown',
+    close: async () => undefined,
+  }
 }
