@@ -115,7 +115,7 @@ export type State = 'parked' | 'draining' | 'pausing' | 'paused' | 'running' | '
 export function stateOf(head: Head, holder: PlaceStatus | null): State {
   if (head.parked !== null) return 'parked'
   if (head.paused?.drain) return 'draining'
-  if (head.paused) return isAtRest(head) ? 'paused' : 'pausing'
+  if (head.paused) return isAtRest(head) || holder === 'gone' ? 'paused' : 'pausing'
   if (!head.run.open) return 'at rest'
   return holder === 'gone' ? 'abandoned' : 'running'
 }
@@ -152,7 +152,8 @@ export function headLines(head: Head, holder: PlaceStatus | null, style: Style):
     ['promoted', `through epoch ${count(style, head.promotedThrough)}`],
     ['retained', `from epoch ${count(style, head.retainedFrom)}`],
   ]
-  if (run.open) rows.push(['held by', `run ${run.sequence} at ${run.place}, generation ${head.generation}`])
+  const gone = holder === 'gone' ? ', which is gone' : ''
+  if (run.open) rows.push(['held by', `run ${run.sequence} at ${run.place}${gone}, generation ${head.generation}`])
   if (open)
     rows.push([
       'open',

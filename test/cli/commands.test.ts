@@ -254,8 +254,23 @@ describe('help', () => {
   test('lists every command, and each has options and examples of its own', async () => {
     using made = project()
     const { stdout } = await succeed(made.pawl(['--help']))
-    const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map((match) => match[1])
-    expect(names).toEqual(['run', 'produce', 'consume', 'status', 'epochs', 'show', 'verify', 'collect', 'simulate'])
+    const names = [...stdout.matchAll(/^ {2}([a-z-]+) {2,}/gm)].map((match) => match[1])
+    expect(names).toEqual([
+      'run',
+      'produce',
+      'consume',
+      'status',
+      'epochs',
+      'show',
+      'verify',
+      'pause',
+      'resume',
+      'drain',
+      'run-now',
+      'abort',
+      'collect',
+      'simulate',
+    ])
     for (const name of names) {
       const help = (await succeed(made.pawl([name, '--help']))).stdout
       expect(help).toContain(`usage: pawl ${name}`)

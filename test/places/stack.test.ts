@@ -11,6 +11,7 @@ test('finds each pipeline of a stack by the outputs of its construct, beside out
       WordCountBucketNameC29EF66F: 'bucket-1',
       WordCountTableName10DAF7A1: 'table-1',
       WordCountTriggerNameF10719FE: 'trigger-1',
+      WordCountStateMachineArn1A2B3C4D: 'machine-1',
       NestedOrdersPipeline00000000: 'orders',
       NestedOrdersStageName00000001: 'prod',
       NestedOrdersBucketName00000002: 'bucket-2',
@@ -20,8 +21,14 @@ test('finds each pipeline of a stack by the outputs of its construct, beside out
     }),
   )
   expect(found).toEqual([
-    { pipeline: 'word-count', stage: 'dev', bucket: 'bucket-1', table: 'table-1' },
-    { pipeline: 'orders', stage: 'prod', bucket: 'bucket-2', table: 'table-2' },
+    {
+      ...{ pipeline: 'word-count', stage: 'dev', bucket: 'bucket-1', table: 'table-1' },
+      ...{ stateMachineArn: 'machine-1', trigger: 'trigger-1', doctor: null },
+    },
+    {
+      ...{ pipeline: 'orders', stage: 'prod', bucket: 'bucket-2', table: 'table-2' },
+      ...{ stateMachineArn: null, trigger: null, doctor: null },
+    },
   ])
 })
 
