@@ -2,11 +2,11 @@
  * The soak: real processes under `kill -9`, until it is plain that nothing is lost or repeated.
  *
  * Kafka to Kafka and log to files, each a word count whose workers are killed, doubled, stopped and let go on, while
- * its broker comes and goes; a deployment on an emulator of AWS under all of `soak-aws.ts`; then the long simulation,
+ * its broker comes and goes; one pipeline into a topic, a table and a Delta table; a deployment on an emulator of AWS under all of `soak-aws.ts`; then the long simulation,
  * where `soak-simulation.ts` is there. A foreign reader of the output must see the exact fold of the input, epoch by
  * epoch.
  *
- *     npm run soak -- [--only kafka|embedded|sharded|aws|simulation] [--lines N] [--kills N] [--seed N] [--keep]
+ *     npm run soak -- [--only kafka|embedded|sharded|three-sinks|aws|simulation] [--lines N] [--kills N] [--seed N] [--keep]
  *
  * SEEDS in the environment is how many seeds the simulation runs. Exit code 1 when anything failed.
  */
@@ -15,7 +15,10 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { missingEmulatorTool } from '../test/support/aws-emulator.ts'
+import { missingDeltaReaders } from '../test/support/delta-readers.ts'
 import { missingTool } from '../test/support/kafka-broker.ts'
+import { missingPostgres } from '../test/support/postgres-server.ts'
+import { type ThreeSinksOrdeal, threeSinksOrdeal } from '../test/support/three-sinks-ordeal.ts'
 import { type Ordeal, type OrdealOptions, ordeal } from '../test/support/worker-ordeal.ts'
 import { embeddedWorld, kafkaWorld, type World } from '../test/support/worker-world.ts'
 import { soakAws } from './soak-aws.ts'
@@ -43,6 +46,13 @@ await part('kafka', async () => {
 })
 await part('embedded', async () => endure(await embeddedWorld(), hardships))
 await part('sharded', async () => endure(await embeddedWorld({ exportName: 'sharded' }), hardships))
+await part('three-sinks', async () => {
+  const missing = missingTool() ?? missingPostgres() ?? missingDeltaReaders()
+  if (missing !== null) throw new Error(missing)
+  const result = await threeSinksOrdeal({ seed, kills, say: (line) => console.log(`  ${line}`) })
+  console.log(figuresOfThree(result))
+  if (result.faults.length > 0) throw new Error(result.faults.join('\n  '))
+})
 await part('aws', async () => {
   const missing = missingTool() ?? missingEmulatorTool()
   if (missing !== null) throw new Error(missing)
@@ -107,6 +117,20 @@ function figuresOf(result: Ordeal): string {
     ['verdict', faults.length === 0 ? 'the exact fold of the input' : `${faults.length} faults`],
   ]
   return tableOf(rows)
+}
+
+function figuresOfThree(result: ThreeSinksOrdeal): string {
+  const { looks, faults } = result
+  return tableOf([
+    ['kill -9', result.kills],
+    ['payments', result.payments],
+    ['epochs', result.epochs],
+    ['looks', `${looks.changes} at the topic, ${looks.table} at the table, ${looks.lake} at the Delta table`],
+    ['sinks apart', `${result.apart} looks`],
+    ['half promoted', `${result.unpromoted} kills`],
+    ['wall time', `${result.seconds.toFixed(1)} s`],
+    ['verdict', faults.length === 0 ? 'whole epochs always, all agree in the end' : `${faults.length} faults`],
+  ])
 }
 
 function tableOf(rows: readonly (readonly [string, string | number])[]): string {

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest'
 import { s3TableFiles } from '../../lib/adapters/s3/table-files.ts'
 import { missingEmulatorTool, sharedEmulator } from '../support/aws.ts'
-import { startDeltaReaders, deltaTest as test } from '../support/delta-readers.ts'
+import { startDeltaReaders, deltaTest as test } from '../support/delta.ts'
 import { deltaRig } from '../support/delta-rig.ts'
 import { bucketTable } from '../support/delta-table.ts'
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { laneAppId } from '../../lib/adapters/delta/marker-txns.ts'
-import { type DeltaReaders, startDeltaReaders, deltaTest as test } from '../support/delta-readers.ts'
+import { type DeltaReaders, startDeltaReaders, deltaTest as test } from '../support/delta.ts'
 import { deltaRig } from '../support/delta-rig.ts'
 import { diskTable, logEntries } from '../support/delta-table.ts'
 

@@ -1,7 +1,8 @@
 /**
  * Foreign readers and writers of Delta tables: delta-rs and DuckDB in a Python process, from PyPI.
  *
- * They are installed once into a virtual environment of the project, as the emulator of AWS is. A process runs one
+ * For tests and soaks alike, so nothing of a test runner is used here. They are installed once into a virtual environment
+ * of the project, as the emulator of AWS is. A process runs one
  * snippet after another; `delta_readers.py` says what snippets can use.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -9,7 +10,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { test } from 'vitest'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const requirements = here('delta-requirements.txt')
@@ -64,17 +64,3 @@ export function startDeltaReaders(): DeltaReaders {
     },
   }
 }
-
-/** vitest's `test` with foreign readers. Without Python it is skipped with a reason, which fails under CI. */
-export const deltaTest = test.extend<{ readers: DeltaReaders }>({
-  readers: [
-    async ({ skip }, use) => {
-      const missing = missingDeltaReaders()
-      if (missing !== null) skip(missing)
-      const readers = startDeltaReaders()
-      await use(readers)
-      readers.stop()
-    },
-    { scope: 'file' },
-  ],
-})
