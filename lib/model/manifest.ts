@@ -211,7 +211,7 @@ export interface RefusedRow {
   readonly code: string
   readonly column: string | null
   readonly reason: string
-  /** Base64, or null; the beginning when `cutBytes` is not 0. */
+  /** Base64, or null: the row as the sink had it; the beginning when `cutBytes` is not 0. */
   readonly key: string | null
   readonly value: string | null
   readonly cutBytes: number

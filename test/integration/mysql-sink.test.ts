@@ -1,28 +1,14 @@
 import { inspect } from 'node:util'
 import { expect } from 'vitest'
 import { mysql } from '../../lib/adapters/mysql/sink.ts'
-import { type MariaDb, mariaDbTest as test } from '../support/mariadb.ts'
+import { mariaDbTest as test } from '../support/mariadb.ts'
 import { tableCases } from '../support/table-cases.ts'
-import { freshName, type TableDatabase, tableRig } from '../support/table-rig.ts'
-
-function databaseOf(server: MariaDb): TableDatabase {
-  return {
-    server,
-    url: server.url,
-    query: (text) => server.query(text),
-    spec: mysql,
-    widen: (column) => `MODIFY ${column} bigint`,
-    async lockTable(table) {
-      const connection = await server.connect()
-      await connection.query(`LOCK TABLES ${table} WRITE`)
-      return () => connection.end()
-    },
-  }
-}
+import { mariaDbDatabase } from '../support/table-databases.ts'
+import { freshName, tableRig } from '../support/table-rig.ts'
 
 for (const [name, run] of Object.entries(tableCases)) {
   test(`a MySQL sink: ${name}`, async ({ mariaDb }) => {
-    await expect(run(databaseOf(mariaDb))).resolves.toBeUndefined()
+    await expect(run(mariaDbDatabase(mariaDb))).resolves.toBeUndefined()
   })
 }
 

@@ -1,30 +1,13 @@
 import { expect } from 'vitest'
 import { postgres as postgresSink } from '../../lib/adapters/postgres/sink.ts'
-import { type Postgres, postgresTest as test } from '../support/postgres.ts'
+import { postgresTest as test } from '../support/postgres.ts'
 import { tableCases } from '../support/table-cases.ts'
-import { freshName, type TableDatabase, tableRig } from '../support/table-rig.ts'
-
-function databaseOf(server: Postgres): TableDatabase {
-  return {
-    server,
-    url: server.url,
-    query: (text) => server.query(text),
-    spec: postgresSink,
-    widen: (column) => `ALTER COLUMN ${column} TYPE bigint`,
-    async lockTable(table) {
-      const client = await server.connect()
-      await client.query(`BEGIN; LOCK TABLE ${table}`)
-      return async () => {
-        await client.query('ROLLBACK')
-        await client.end()
-      }
-    },
-  }
-}
+import { postgresDatabase } from '../support/table-databases.ts'
+import { freshName, tableRig } from '../support/table-rig.ts'
 
 for (const [name, run] of Object.entries(tableCases)) {
   test(`a PostgreSQL sink: ${name}`, async ({ postgres }) => {
-    await expect(run(databaseOf(postgres))).resolves.toBeUndefined()
+    await expect(run(postgresDatabase(postgres))).resolves.toBeUndefined()
   })
 }
 

@@ -22,3 +22,21 @@ export function markerTableSql(table = markerTableDefault): string {
   PRIMARY KEY (stage, pipeline, sink, lane)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`
 }
+
+/** Name of the table of refused rows, unless said otherwise. */
+export const refusedTableDefault = 'pawl_refused'
+
+/** The statement that makes the table in which refused rows wait; `refused` is the row and the reason, as JSON. */
+export function refusedTableSql(table = refusedTableDefault): string {
+  return `CREATE TABLE IF NOT EXISTS ${quotedTable(table)} (
+  stage varchar(100) NOT NULL,
+  pipeline varchar(200) NOT NULL,
+  sink varchar(200) NOT NULL,
+  lane int NOT NULL,
+  id varchar(40) NOT NULL,
+  epoch bigint NOT NULL,
+  row_index bigint NOT NULL,
+  refused longtext NOT NULL,
+  PRIMARY KEY (stage, pipeline, sink, lane, id)
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`
+}

@@ -9,7 +9,8 @@ import type { Marker } from '../../model/manifest.ts'
 import type { LaneKey, TableSession } from '../shared/table-sink.ts'
 import type { MySqlAnswer, MySqlConnection } from './driver.ts'
 import { isServerError, translated } from './errors.ts'
-import { markerTableSql } from './markers.ts'
+import { markerTableSql, refusedTableSql } from './markers.ts'
+import { refusals } from './refused.ts'
 import { checkTable, type Send } from './table.ts'
 import { quotedTable } from './text.ts'
 import { writeBlock } from './write.ts'
@@ -18,6 +19,7 @@ import { writeBlock } from './write.ts'
 export interface MySqlSessionOptions {
   readonly sink: string
   readonly markerTable: string
+  readonly refusedTable: string
   readonly lockTimeoutMs: number
   readonly statementTimeoutMs: number
 }
@@ -76,9 +78,9 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
     }
   }
   const createMarkerTable = async () => {
-    const there = await markerTableExists(query, options.markerTable)
-    if (!there) await query(markerTableSql(options.markerTable))
+    if (!(await tableExists(query, options.markerTable))) await query(markerTableSql(options.markerTable))
   }
+  const refusedTableExists = () => tableExists(query, options.refusedTable)
   return {
     get alive() {
       return alive
@@ -107,6 +109,10 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
       await query(`DELETE FROM ${markers} WHERE ${lanePlace}`, keyValues(lane))
     },
     createMarkerTable,
+    async createRefusedTable() {
+      if (!(await refusedTableExists())) await query(refusedTableSql(options.refusedTable))
+    },
+    ...refusals(query, options.refusedTable, refusedTableExists),
     async write(form, block) {
       const id = JSON.stringify(form)
       try {
@@ -166,7 +172,7 @@ async function commit(send: Send, sink: string): Promise<void> {
 }
 
 /** Asks first, since making needs rights even where the table is there. */
-async function markerTableExists(query: Send, table: string) {
+async function tableExists(query: Send, table: string) {
   const parts = table.split('.')
   const schema = parts.length > 1 ? '?' : 'DATABASE()'
   const found = await query(

@@ -12,7 +12,7 @@ import { type TableOptions, tableForm, tableMaker } from '../shared/table-option
 import { type TableSession, tableSink } from '../shared/table-sink.ts'
 import { connectionConfig, loadDriver } from './driver.ts'
 import { translated } from './errors.ts'
-import { markerTableDefault, markerTableSql } from './markers.ts'
+import { markerTableDefault, markerTableSql, refusedTableDefault, refusedTableSql } from './markers.ts'
 import { mySqlSession, prepareConnection } from './session.ts'
 import { cellText } from './text.ts'
 
@@ -33,10 +33,12 @@ export function mysql<V, K = unknown>(options: MySqlOptions<K, V>): CustomSinkSp
   const form = tableForm('mysql', options)
   const { lanes = 1, lockTimeoutMs = 10_000, statementTimeoutMs = 30_000, connectTimeoutMs = 5000 } = options
   const { timeoutMs = 60_000, markerTable = markerTableDefault, connection } = options
+  const { onReject = 'park', refusedTable = refusedTableDefault } = options
   return Object.freeze({
     kind: 'sink',
     type: 'mysql',
     guarantee: 'exactly-once',
+    onReject,
     lanes,
     async open(sink, { stage, pipeline, store }) {
       const open = async (): Promise<TableSession> => {
@@ -44,7 +46,7 @@ export function mysql<V, K = unknown>(options: MySqlOptions<K, V>): CustomSinkSp
         const address = await addressOf(connection, { sink, protocols: ['mysql:', 'mariadb:'], port: 3306 })
         try {
           const client = await createConnection(connectionConfig(address, connectTimeoutMs))
-          const opened = mySqlSession(client, { sink, markerTable, lockTimeoutMs, statementTimeoutMs })
+          const opened = mySqlSession(client, { sink, markerTable, refusedTable, lockTimeoutMs, statementTimeoutMs })
           await prepareConnection(client, { lockTimeoutMs, connectTimeoutMs })
           return opened
         } catch (error) {
@@ -59,6 +61,8 @@ export function mysql<V, K = unknown>(options: MySqlOptions<K, V>): CustomSinkSp
         cell: cellText,
         blocks,
         markerTableSql: markerTableSql(markerTable),
+        refusedTableSql: refusedTableSql(refusedTable),
+        onReject,
         limits: form.mode === 'sql' ? sqlLimits : limits,
         sessions: sessionPool({ sink, open, idleMax: lanes, timeoutMs }),
         store,

@@ -22,3 +22,21 @@ export function markerTableSql(table = markerTableDefault): string {
   PRIMARY KEY (stage, pipeline, sink, lane)
 )`
 }
+
+/** Name of the table of refused rows, unless said otherwise. */
+export const refusedTableDefault = 'pawl_refused'
+
+/** The statement that makes the table in which refused rows wait; `refused` is the row and the reason, as JSON. */
+export function refusedTableSql(table = refusedTableDefault): string {
+  return `CREATE TABLE IF NOT EXISTS ${quotedTable(table)} (
+  stage text NOT NULL,
+  pipeline text NOT NULL,
+  sink text NOT NULL,
+  lane integer NOT NULL,
+  id text NOT NULL,
+  epoch bigint NOT NULL,
+  row_index bigint NOT NULL,
+  refused text NOT NULL,
+  PRIMARY KEY (stage, pipeline, sink, lane, id)
+)`
+}

@@ -11,7 +11,8 @@ import type { TableForm } from '../shared/table-rows.ts'
 import type { LaneKey, TableSession } from '../shared/table-sink.ts'
 import type { PgClient, PgResult } from './driver.ts'
 import { isServerError, translated } from './errors.ts'
-import { markerTableSql } from './markers.ts'
+import { markerTableSql, refusedTableSql } from './markers.ts'
+import { refusals } from './refused.ts'
 import { quotedTable } from './text.ts'
 import { type BlockTarget, writeBlock } from './write.ts'
 
@@ -19,6 +20,7 @@ import { type BlockTarget, writeBlock } from './write.ts'
 export interface PgSessionOptions {
   readonly sink: string
   readonly markerTable: string
+  readonly refusedTable: string
   readonly lockTimeoutMs: number
   readonly statementTimeoutMs: number
 }
@@ -55,8 +57,15 @@ export function pgSession(
       throw translated(error, sink)
     }
   }
+  // Temporary tables that were made before the savepoint outlive it.
+  let kept: readonly (readonly [string, string])[] = []
+  const savepoint = async () => {
+    kept = [...target.merging]
+    await query('SAVEPOINT pawl')
+  }
   const undo = async () => {
     target.merging.clear()
+    for (const [columns, table] of kept) target.merging.set(columns, table)
     await query('ROLLBACK TO SAVEPOINT pawl')
   }
   const session: TableSession = {
@@ -90,9 +99,11 @@ export function pgSession(
       const place = 'stage = $1 AND pipeline = $2 AND sink = $3 AND lane = $4'
       await query(`DELETE FROM ${markers} WHERE ${place}`, keyValues(lane))
     },
-    createMarkerTable: () => makeMarkerTable(session, query, options.markerTable),
+    createMarkerTable: () => makeTable(session, query, options.markerTable, markerTableSql(options.markerTable)),
+    createRefusedTable: () => makeTable(session, query, options.refusedTable, refusedTableSql(options.refusedTable)),
+    ...refusals(query, options.refusedTable),
     async write(form: TableForm, block: RowBlock) {
-      await query('SAVEPOINT pawl')
+      await savepoint()
       try {
         await writeBlock(target, form, block)
       } catch (error) {
@@ -102,7 +113,7 @@ export function pgSession(
       await query('RELEASE SAVEPOINT pawl')
     },
     async refusal(form: TableForm, block: RowBlock) {
-      await query('SAVEPOINT pawl')
+      await savepoint()
       try {
         await writeBlock(target, form, block)
         return null
@@ -156,10 +167,11 @@ async function commit(client: PgClient, sink: string): Promise<void> {
 }
 
 /** Asks first, since making needs rights even where the table is there. Two who make it at once collide. */
-async function makeMarkerTable(
+async function makeTable(
   session: TableSession,
   query: (text: string, values?: readonly unknown[]) => Promise<PgResult>,
   table: string,
+  sql: string,
 ): Promise<void> {
   const exists = async () => {
     const { rows } = await query('SELECT to_regclass($1) IS NOT NULL AS there', [quotedTable(table)])
@@ -168,7 +180,7 @@ async function makeMarkerTable(
   if (await exists()) return
   try {
     await session.begin()
-    await query(markerTableSql(table))
+    await query(sql)
     await session.commit()
   } catch (error) {
     await session.rollback()

@@ -12,7 +12,7 @@ import { type TableOptions, tableForm, tableMaker } from '../shared/table-option
 import { type TableSession, tableSink } from '../shared/table-sink.ts'
 import { clientConfig, loadDriver } from './driver.ts'
 import { translated } from './errors.ts'
-import { markerTableDefault, markerTableSql } from './markers.ts'
+import { markerTableDefault, markerTableSql, refusedTableDefault, refusedTableSql } from './markers.ts'
 import { pgSession } from './session.ts'
 import { cellText } from './text.ts'
 
@@ -32,13 +32,15 @@ export function postgres<V, K = unknown>(options: PostgresOptions<K, V>): Custom
   const form = tableForm('postgres', options)
   const { lanes = 1, lockTimeoutMs = 10_000, statementTimeoutMs = 30_000, connectTimeoutMs = 5000 } = options
   const { timeoutMs = 60_000, markerTable = markerTableDefault, connection } = options
+  const { onReject = 'park', refusedTable = refusedTableDefault } = options
   return Object.freeze({
     kind: 'sink',
     type: 'postgres',
     guarantee: 'exactly-once',
+    onReject,
     lanes,
     async open(sink, { stage, pipeline, store }) {
-      const session = { sink, markerTable, lockTimeoutMs, statementTimeoutMs }
+      const session = { sink, markerTable, refusedTable, lockTimeoutMs, statementTimeoutMs }
       const open = async (): Promise<TableSession> => {
         const { Client, copyFrom } = await loadDriver()
         const address = await addressOf(connection, { sink, protocols: ['postgres:', 'postgresql:'], port: 5432 })
@@ -57,6 +59,8 @@ export function postgres<V, K = unknown>(options: PostgresOptions<K, V>): Custom
         cell: cellText,
         blocks,
         markerTableSql: markerTableSql(markerTable),
+        refusedTableSql: refusedTableSql(refusedTable),
+        onReject,
         limits: form.mode === 'sql' ? sqlLimits : limits,
         sessions: sessionPool({ sink, open, idleMax: lanes, timeoutMs }),
         store,

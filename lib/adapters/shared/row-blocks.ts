@@ -157,6 +157,11 @@ export function firstRows(block: RowBlock, rows: number): RowBlock {
   return { columns: block.columns, rows, lines: block.lines.subarray(0, lineStart(block, rows)) }
 }
 
+/** A block without its first `rows` rows. */
+export function rowsFrom(block: RowBlock, rows: number): RowBlock {
+  return { columns: block.columns, rows: block.rows - rows, lines: block.lines.subarray(lineStart(block, rows)) }
+}
+
 /** The cells of one row of a block. */
 export function cellsAt(block: RowBlock, row: number): string[] {
   const start = lineStart(block, row)

@@ -4,6 +4,7 @@
  * Mistakes are told when the spec is made, not when the first epoch is promoted.
  */
 import { PawlError } from '../../model/errors.ts'
+import type { RejectPolicy } from '../../ports/sink.ts'
 import type { RowMaker, SqlRow, SqlValue, TableForm, TableMode } from './table-rows.ts'
 
 /** A table and how rows get there. */
@@ -27,6 +28,13 @@ export interface TableOptions<K, V> {
   readonly parameters?: (value: V, key: K, timestampMs: number) => readonly SqlValue[]
   /** Promotion strands; rows of one key stay in one. 1 by default. */
   readonly lanes?: number
+  /**
+   * What becomes of a row that the table refuses: `park` (default) stops the pipeline there; `dead-letter` writes the
+   * others and sends it to the pipeline's dead letters.
+   */
+  readonly onReject?: RejectPolicy
+  /** Name of the table in which refused rows wait for the next epoch; `pawl_refused` by default. */
+  readonly refusedTable?: string
   /** Name of the table of markers; `pawl_markers` by default. */
   readonly markerTable?: string
   /** How long to wait for a lock that somebody else holds. */

@@ -4,17 +4,18 @@
  * Rows wait in the store as blocks of lines. A promote is one transaction: the lane's marker is read under lock and
  * compared with `prev`, the blocks are written, the marker moves, commit. A promoter that comes second waits for
  * the lock, then finds the marker moved. Only an answer to COMMIT can get lost (`UNKNOWN_RESULT`); whatever fails
- * before it is rolled back with the session. A refusal names the row at fault: the first of the shortest beginning
- * of its block that is refused.
+ * before it is rolled back with the session. Where refused rows become dead letters, they are recorded in the same
+ * transaction.
  */
-import { isPawlError, PawlError } from '../../model/errors.ts'
-import type { Committable, Marker } from '../../model/manifest.ts'
-import type { PromoteResult, Sink, SinkLimits } from '../../ports/sink.ts'
+import type { PawlError } from '../../model/errors.ts'
+import type { Marker, RefusedRow } from '../../model/manifest.ts'
+import type { PromoteResult, RejectPolicy, Sink, SinkLimits } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
 import { markerAfter, sameMarker } from './markers.ts'
-import { type BlockLimits, blocksOf, blockWriter, cellsAt, firstRows, type RowBlock } from './row-blocks.ts'
+import { type BlockLimits, blockWriter, type RowBlock } from './row-blocks.ts'
 import type { PooledSession, SessionPool } from './session-pool.ts'
 import { type CellText, type RowMaker, rowEncoder, type TableForm } from './table-rows.ts'
+import { writeRows, writeWelcomeRows } from './table-write.ts'
 
 /** Whose marker: the primary key of the marker table. */
 export interface LaneKey {
@@ -42,6 +43,14 @@ export interface TableSession extends PooledSession {
   write(form: TableForm, block: RowBlock): Promise<void>
   /** What `write` throws for this block, without keeping anything of it. */
   refusal(form: TableForm, block: RowBlock): Promise<PawlError | null>
+  /** Without a transaction: makes the table of refused rows, unless it is there. */
+  createRefusedTable(): Promise<void>
+  /** Within the transaction of the marker. */
+  recordRefused(key: LaneKey, rows: readonly RefusedRow[]): Promise<void>
+  /** Without a transaction; by epoch and row. None where there is no such table. */
+  readRefused(key: LaneKey, rowsMax: number): Promise<readonly RefusedRow[]>
+  /** Without a transaction. */
+  forgetRefused(key: LaneKey, ids: readonly string[]): Promise<void>
   /** Throws `UNKNOWN_RESULT` when the answer is lost. */
   commit(): Promise<void>
   rollback(): Promise<void>
@@ -58,6 +67,9 @@ export interface TableSinkOptions {
   readonly limits: SinkLimits
   /** The statement that makes the table of markers. */
   readonly markerTableSql: string
+  /** The statement that makes the table of refused rows. */
+  readonly refusedTableSql: string
+  readonly onReject: RejectPolicy
   readonly sessions: SessionPool<TableSession>
   /** Where the staged objects of committables are. */
   readonly store: Store
@@ -67,6 +79,12 @@ export interface TableSinkOptions {
 export function tableSink(options: TableSinkOptions): Sink {
   const { technology, identity, form, maker, cell, sessions, store, limits } = options
   const keyOf = (lane: number): LaneKey => ({ ...identity, lane })
+  const carries = options.onReject === 'dead-letter'
+  let mayRefuse = false
+  const expectRefusals = async (session: TableSession) => {
+    if (carries && !mayRefuse) await session.createRefusedTable()
+    mayRefuse = true
+  }
   return {
     target: `${technology}:${form.table}`,
     limits,
@@ -75,6 +93,7 @@ export function tableSink(options: TableSinkOptions): Sink {
     },
     async base(lane, marker) {
       return sessions.use(async (session) => {
+        await expectRefusals(session)
         const found = await session.readMarker(keyOf(lane))
         if (found !== null) return found
         await session.createMarker(keyOf(lane), marker)
@@ -85,24 +104,41 @@ export function tableSink(options: TableSinkOptions): Sink {
       const key = keyOf(committable.lane)
       const marker = markerAfter(committable, permit)
       return sessions.use(async (session) => {
+        await expectRefusals(session)
         await session.begin()
         const found = await session.lockMarker(key)
         if (!sameMarker(found, committable.prev)) {
           await session.rollback()
           return { result: 'refused', found }
         }
-        await writeRows(session, store, committable)
+        const refused = carries ? await writeWelcomeRows(session, store, committable, permit.incarnation) : []
+        if (!carries) await writeRows(session, store, committable)
+        if (refused.length > 0) await session.recordRefused(key, refused)
         await session.moveMarker(key, marker)
         await session.commit()
-        return { result: 'promoted' }
+        return refused.length === 0 ? { result: 'promoted' } : { result: 'promoted', refused: refused.length }
       })
     },
     async marker(lane) {
       return sessions.use((session) => session.readMarker(keyOf(lane)))
     },
+    async refused(lane, max) {
+      const rows = await sessions.use((session) => session.readRefused(keyOf(lane), max.rows))
+      let bytes = 0
+      return rows.filter(({ key, value }) => {
+        const fits = bytes < max.bytes
+        bytes += (key?.length ?? 0) + (value?.length ?? 0)
+        return fits
+      })
+    },
+    async forget(lane, ids) {
+      await sessions.use((session) => session.forgetRefused(keyOf(lane), ids))
+    },
     async prepare({ dryRun }) {
       if (!dryRun) await sessions.use((session) => session.createMarkerTable())
-      return [options.markerTableSql]
+      if (!carries) return [options.markerTableSql]
+      if (!dryRun) await sessions.use((session) => session.createRefusedTable())
+      return [options.markerTableSql, options.refusedTableSql]
     },
     reassign: (lane, from, to) => sessions.use((session) => reassign(session, keyOf(lane), from, to)),
     async close() {
@@ -130,74 +166,4 @@ async function reassign(
   await (to === null ? session.removeMarker(key) : session.moveMarker(key, to))
   await session.commit()
   return to
-}
-
-async function writeRows(session: TableSession, store: Store, committable: Committable): Promise<void> {
-  for (const part of committable.parts) {
-    const form = formOf(part.handle, committable)
-    for await (const block of blocksOf(store, part)) {
-      try {
-        await session.write(form, block)
-      } catch (error) {
-        throw isRefusal(error) ? await named(session, form, block, committable, error) : error
-      }
-    }
-  }
-}
-
-function formOf(handle: unknown, { sink }: Committable): TableForm {
-  const form = handle as TableForm
-  if (form?.version === 1) return form
-  throw new PawlError('STEP_INPUT_INVALID', `staged output of sink ${sink} is of another version`, { sink })
-}
-
-function isRefusal(error: unknown): error is PawlError {
-  return isPawlError(error) && (error.code === 'ROWS_REFUSED' || error.code === 'SINK_SCHEMA_INVALID')
-}
-
-/** The refusal with sink, lane, epoch and row key in it. */
-async function named(
-  session: TableSession,
-  form: TableForm,
-  block: RowBlock,
-  { sink, lane, epoch }: Committable,
-  refused: PawlError,
-): Promise<PawlError> {
-  const known = typeof refused.details.row === 'number' || refused.code === 'SINK_SCHEMA_INVALID'
-  const { error, row } = known
-    ? { error: refused, row: refused.details.row }
-    : await culprit(session, form, block, refused)
-  const { row: _, ...details } = error.details
-  const rowKey = rowKeyOf(form, block, typeof row === 'number' ? row : 0)
-  const column = typeof details.column === 'string' ? `, column ${details.column}` : ''
-  const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, table ${form.table}, row ${rowKey}${column}: ${details.reason}`
-  return new PawlError(error.code, fault, { sink, lane, epoch, table: form.table, rowKey, ...details }, error.cause)
-}
-
-/** The first row of the shortest beginning that is refused; about log2(rows) tries. */
-async function culprit(session: TableSession, form: TableForm, block: RowBlock, refused: PawlError) {
-  let accepted = 0
-  let error = refused
-  let rows = block.rows
-  while (rows - accepted > 1) {
-    const middle = (accepted + rows) >>> 1
-    const refusal = await session.refusal(form, firstRows(block, middle))
-    if (refusal === null) accepted = middle
-    else {
-      error = refusal
-      rows = middle
-    }
-  }
-  return { error, row: rows - 1 }
-}
-
-const rowKeyCharsMax = 200
-
-/** Key columns of a row, or all of it where there are none. */
-function rowKeyOf(form: TableForm, block: RowBlock, row: number): string {
-  const cells = cellsAt(block, row)
-  if (form.mode === 'upsert') cells.shift()
-  const names = block.columns.filter((name) => form.key.length === 0 || form.key.includes(name))
-  const pairs = names.map((name, index) => `${name}=${cells[index]}`)
-  return (form.mode === 'sql' ? cells.join(', ') : pairs.join(', ')).slice(0, rowKeyCharsMax)
 }
