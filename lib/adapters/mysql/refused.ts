@@ -5,7 +5,7 @@
  * of its own: a row may come near the largest packet.
  */
 import type { RefusedRow } from '../../model/manifest.ts'
-import type { LaneKey, TableSession } from '../shared/table-sink.ts'
+import type { LaneKey, TableSession } from '../shared/table-session.ts'
 import type { Send } from './table.ts'
 import { quotedTable } from './text.ts'
 

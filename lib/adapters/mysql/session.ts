@@ -6,7 +6,7 @@
  */
 import { PawlError } from '../../model/errors.ts'
 import type { Marker } from '../../model/manifest.ts'
-import type { LaneKey, TableSession } from '../shared/table-sink.ts'
+import type { LaneKey, TableSession } from '../shared/table-session.ts'
 import type { MySqlAnswer, MySqlConnection } from './driver.ts'
 import { isServerError, translated } from './errors.ts'
 import { markerTableSql, refusedTableSql } from './markers.ts'

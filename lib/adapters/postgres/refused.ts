@@ -4,7 +4,7 @@
  * A row and its reason are one JSON text, so that the table keeps its form whatever is recorded.
  */
 import type { RefusedRow } from '../../model/manifest.ts'
-import type { LaneKey, TableSession } from '../shared/table-sink.ts'
+import type { LaneKey, TableSession } from '../shared/table-session.ts'
 import type { PgResult } from './driver.ts'
 import { quotedTable } from './text.ts'
 

@@ -12,7 +12,7 @@ import type { Committable, RefusedRow } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
 import { blocksOf, cellsAt, firstRows, type RowBlock, rowsFrom } from './row-blocks.ts'
 import type { TableForm } from './table-rows.ts'
-import type { TableSession } from './table-sink.ts'
+import type { TableSession } from './table-session.ts'
 
 /** Writes all rows. Throws `ROWS_REFUSED` and `SINK_SCHEMA_INVALID`, naming the row. */
 export async function writeRows(session: TableSession, store: Store, committable: Committable): Promise<void> {
