@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import { PawlError } from '../model/errors.ts'
 import { abortCommand } from './abort.ts'
 import { collectCommand } from './collect.ts'
+import { diffCommand } from './compare-file.ts'
 import { consumeCommand } from './consume.ts'
 import { drainCommand } from './drain.ts'
 import { epochsCommand } from './list-epochs.ts'
@@ -34,6 +35,7 @@ const commands: readonly Command[] = [
   epochsCommand,
   showCommand,
   verifyCommand,
+  diffCommand,
   pauseCommand,
   resumeCommand,
   drainCommand,

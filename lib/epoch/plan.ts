@@ -13,7 +13,6 @@ import { type Manifest, type Plan, planVersion } from '../model/manifest.ts'
 import { planName } from '../model/names.ts'
 import { rangeSpan } from '../model/offsets.ts'
 import type { AttemptKey, PlanInput, RunKey, StepOutput, TaskInput } from '../model/steps.ts'
-import { shardRange } from '../state/key-groups.ts'
 import { advanceWatermark } from '../stream/operators/watermark.ts'
 import { amend } from './amend.ts'
 import { claim, clear } from './claim.ts'
@@ -23,6 +22,7 @@ import { finishDrain, pinEnds } from './drain.ts'
 import { gatherFacts } from './facts.ts'
 import { type Gathered, gatherRefused, sealRefused, settleRefusing } from './gather-refused.ts'
 import { holds, type Job, readManifest } from './job.ts'
+import { refuseLineage } from './judge-lineage.ts'
 import { handOver, leave, left } from './leave.ts'
 import { epochEvents, mapEvents, planEvents, spend } from './machine.ts'
 import { lanesToPromote } from './promote.ts'
@@ -99,7 +99,7 @@ async function planOrRest(job: Job, run: RunKey, head: Head): Promise<StepOutput
   // Looked at before the logs: a ring that comes later must find the run open, or open it again.
   const wakes = await job.place.ledger.wakes(head.pipeline)
   const parent = await readManifest(job, head.committed.manifest)
-  refuseLineage(job, parent)
+  refuseLineage(job.compiled, parent)
   const spanMax = spanBound(job.compiled, parent)
   const bound = Math.min(spanMax, head.failures.spanMax ?? spanMax, limits.epochSpanMax)
   const drain = head.paused?.drain ?? null
@@ -141,28 +141,6 @@ export function watermarkSettings(
   return Object.fromEntries(
     sources.map(({ id, maxOutOfOrdernessMs, idleAfterMs }) => [id, { maxOutOfOrdernessMs, idleAfterMs }]),
   )
-}
-
-/** State may not be lost by renaming or re-sharding an operator, nor input by renaming a source. Throws `LINEAGE_CHANGED`. */
-export function refuseLineage(job: Job, parent: Manifest): void {
-  const { pipeline } = job.compiled.topology
-  const { shards, keyGroups } = job.compiled.settings
-  const ranges = Array.from({ length: shards }, (_, shard) => shardRange(shard, shards, keyGroups).join('-'))
-  const refuse = (operator: string, fault: string) => new PawlError('LINEAGE_CHANGED', fault, { operator })
-  for (const { operator: id, stateKind, keyGroups: kept } of parent.snapshots) {
-    const operator = job.compiled.stateful.find((known) => known.operator === id)
-    if (!operator) throw refuse(id, `${pipeline} has no operator ${id}, which has state`)
-    if (operator.stateKind !== stateKind) {
-      throw refuse(id, `operator ${id} is of kind ${operator.stateKind}, its state of kind ${stateKind}`)
-    }
-    if (!ranges.includes(kept.join('-'))) {
-      throw refuse(id, `operator ${id} keeps its state in other shards than the ${shards} of ${keyGroups} key groups`)
-    }
-  }
-  for (const { source } of parent.progress) {
-    if (!(source in job.compiled.sources))
-      throw new PawlError('LINEAGE_CHANGED', `${pipeline} has no source ${source}, which has been read`, { source })
-  }
 }
 
 /** What an epoch is to be made of. */

@@ -263,12 +263,14 @@ describe('help', () => {
       'epochs',
       'show',
       'verify',
+      'diff',
       'pause',
       'resume',
       'drain',
       'run-now',
       'abort',
       'collect',
+      'sinks',
       'simulate',
     ])
     for (const name of names) {
