@@ -17,7 +17,7 @@ const isNew = 'attribute_not_exists(pk)'
 const returnItem = { ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const
 
 /** One reason of a cancelled transaction; in the order of its writes, `None` where the write was fine. */
-interface Reason {
+export interface Reason {
   readonly Code?: string
   readonly Message?: string
   readonly Item?: Attributes
@@ -27,7 +27,8 @@ const conditionFailed = 'ConditionalCheckFailed'
 /** Somebody else was at an item, or there was no capacity: nothing was written. */
 const passing = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded'])
 
-function reasonsOf(error: unknown): readonly Reason[] {
+/** Why a transaction was cancelled, a reason a write; none when that is not what happened. */
+export function reasonsOf(error: unknown): readonly Reason[] {
   if (answerOf(error).name !== 'TransactionCanceledException') return []
   return (error as { readonly CancellationReasons?: readonly Reason[] }).CancellationReasons ?? []
 }

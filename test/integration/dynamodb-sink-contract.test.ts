@@ -1,0 +1,29 @@
+import { expect } from 'vitest'
+import type { DynamoMode } from '../../lib/adapters/dynamodb/sink-form.ts'
+import { contractCases } from '../../lib/testing/contracts/contract.ts'
+import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { type Emulator, awsTest as test } from '../support/aws.ts'
+import { freshDynamo } from '../support/dynamodb-contract.ts'
+
+const rows200k = 'takes 200,000 rows through flushes in bounded memory'
+const rows1800 = 'keeps the rows of a key in order, task after task, epoch after epoch'
+
+const differences: Readonly<Record<DynamoMode, Readonly<Record<string, string>>>> = {
+  upsert: { [rows200k]: 'a lane takes 50,000 rows an epoch, so that its promotion ends in minutes' },
+  transactions: {
+    [rows200k]: 'a transaction takes 99 rows beside the marker',
+    [rows1800]: 'a transaction takes 99 rows beside the marker',
+  },
+}
+
+for (const mode of ['upsert', 'transactions'] as const) {
+  let emulator: Emulator
+  const fresh = () => freshDynamo(emulator, mode)
+  const implementation = { name: `DynamoDB, ${mode}`, fresh, differences: differences[mode] }
+  for (const { name, run } of contractCases(sinkContract, implementation)) {
+    test(`a DynamoDB sink, ${mode}: ${name}`, async ({ emulator: shared }) => {
+      emulator = shared
+      await expect(run()).resolves.toBeUndefined()
+    })
+  }
+}
