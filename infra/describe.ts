@@ -33,7 +33,13 @@ async function describe(path: string): Promise<Answer> {
       sinks: Object.entries(sinks).map(([id, spec]) =>
         spec.kind === 'topic'
           ? { id, type: 'topic', topics: spec.route?.topics ?? [spec.topic], ownCluster: spec.cluster !== null }
-          : { id, type: spec.type, topics: [], ownCluster: false },
+          : {
+              id,
+              type: spec.type,
+              topics: [],
+              ownCluster: false,
+              ...(spec.resources && { resources: spec.resources }),
+            },
       ),
     },
   }

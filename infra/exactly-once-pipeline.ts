@@ -48,7 +48,7 @@ export class ExactlyOncePipeline extends Construct {
     const { bucket, table } = new Storage(this, 'Storage', props.storage ?? {})
     const functions = new Functions(this, 'Functions', {
       pipeline: props,
-      subject: subjectOf(props, description, { bucket, table, ...arns }),
+      subject: subjectOf(Stack.of(this), props, description, { bucket, table, ...arns }),
       environment: this.#environment(props, bucket, table, arns.machineArn),
     })
     const settings = settingsOf(description, props)
@@ -120,6 +120,7 @@ interface Made extends Pick<Subject, 'machineArn' | 'executionsArn'> {
 }
 
 function subjectOf(
+  { partition, region, account }: Stack,
   props: ExactlyOncePipelineProps,
   description: Description,
   made: Made,
@@ -130,6 +131,7 @@ function subjectOf(
     tableArn: table.tableArn,
     machineArn,
     executionsArn,
+    home: { partition, region, account },
     stageName: props.stageName,
     description,
     source: props.source,

@@ -18,6 +18,7 @@ import { because } from './nag.ts'
 import type { ExactlyOncePipelineProps } from './props.ts'
 import type { Subject } from './right.ts'
 import { duties, rightsOf } from './rights.ts'
+import { sinkWildcards } from './sink-rights.ts'
 import { functionSpareMs, settingsOf } from './validate.ts'
 
 /** What all functions are made of. */
@@ -87,7 +88,9 @@ function newRole(scope: Construct, name: FunctionName, subject: Subject): iam.Ro
   for (const { sid, resources } of rights)
     for (const resource of resources)
       if (resource.includes('*'))
-        because(role, { [`AwsSolutions-IAM5[Resource::${shown(scope, resource)}]`]: wildcards[sid] })
+        because(role, {
+          [`AwsSolutions-IAM5[Resource::${shown(scope, resource)}]`]: wildcards[sid] ?? sinkWildcards[sid],
+        })
   return role
 }
 

@@ -21,6 +21,8 @@ export interface Subject {
   readonly machineArn: string
   readonly executionsArn: string
   readonly logGroupArn: string
+  /** Where resources are that have no ARN of their own here: partition, region and account. */
+  readonly home: { readonly partition: string; readonly region: string; readonly account: string }
   readonly stageName: string
   readonly description: Description
   readonly source: KafkaSource

@@ -11,6 +11,7 @@ import { markersPrefix } from '../lib/model/names.ts'
 import type { FunctionName } from './function-names.ts'
 import { kafkaRights } from './kafka-rights.ts'
 import type { Right, Subject } from './right.ts'
+import { sinkRights } from './sink-rights.ts'
 
 type Store = 'create' | 'delete'
 type Items = 'head' | 'wakes' | 'history' | 'listed'
@@ -44,6 +45,7 @@ export function rightsOf(name: FunctionName, subject: Subject): readonly Right[]
     ...markerRights(name, subject),
     ...launcherRights(name, subject),
     ...kafkaRights(name, subject),
+    ...sinkRights(name, subject),
     ...networkRights(name, subject),
     { sid: 'Logs', actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [subject.logGroupArn] },
   ]

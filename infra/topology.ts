@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ErrorCode, errorRegistry, PawlError } from '../lib/model/errors.ts'
+import type { AwsResource } from '../lib/model/resources.ts'
 import type { Settings } from '../lib/model/settings.ts'
 import type { Topology } from '../lib/model/topology.ts'
 
@@ -29,6 +30,8 @@ export interface Description {
     readonly type: string
     readonly topics: readonly string[]
     readonly ownCluster: boolean
+    /** What it uses of AWS, beside what every pipeline uses. */
+    readonly resources?: readonly AwsResource[]
   }[]
 }
 

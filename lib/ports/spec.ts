@@ -6,6 +6,7 @@
  */
 
 import type { Header } from '../model/records.ts'
+import type { AwsResource } from '../model/resources.ts'
 import type { Serde } from '../model/serde.ts'
 import type { LogSource, StartPosition } from './log.ts'
 import type { Guarantee, RejectPolicy, Sink } from './sink.ts'
@@ -50,26 +51,6 @@ export interface ClusterSpec {
   openSink(spec: TopicSpec<unknown, unknown>, sink: string, context: OpenContext): Promise<Sink>
 }
 
-/** What of AWS a sink uses, from which a deployment makes rights. */
-export type AwsResource =
-  | {
-      readonly service: 'dynamodb'
-      readonly table: string
-      /** Null: markers lie in the table itself. */
-      readonly markerTable: string | null
-      /** It deletes items. */
-      readonly deletes: boolean
-      /** The deployment's unless it is given. */
-      readonly region?: string
-    }
-  | {
-      readonly service: 's3'
-      readonly bucket: string
-      /** All objects of the sink lie below it, those of its markers below `markers`. */
-      readonly prefix: string
-      readonly markers: string
-    }
-
 /** Any other sink; opens itself. */
 export interface CustomSinkSpec<K, V> {
   readonly kind: 'sink'
@@ -78,7 +59,7 @@ export interface CustomSinkSpec<K, V> {
   /** `park` when absent. With `dead-letter` the sink has `refused` and `forget`. */
   readonly onReject?: RejectPolicy
   readonly lanes: number
-  /** Absent: nothing of AWS. */
+  /** What of AWS a deployment must allow it; absent: nothing. */
   readonly resources?: readonly AwsResource[]
   /** Never called; ties key and value types to the spec. */
   readonly accepts?: (key: K, value: V) => void

@@ -68,6 +68,7 @@ export const rooms: readonly Room[] = [
       'places',
       'adapters/shared',
       'adapters/delta',
+      'adapters/dynamodb',
       'adapters/file',
       'adapters/kafka',
       'adapters/mysql',

@@ -106,7 +106,8 @@ function writeItem(promotion: Promotion, key: string, row: LastRow): Promise<'wr
     } catch (error) {
       const refused = conditionFailed(error)
       if (refused !== null) return judgeItem(promotion, key, refused.item)
-      throw verdictOf(error) === 'refused' ? rowRefused(promotion, key, (error as Error).message, error) : error
+      const verdict = judgeWrite(error) ?? verdictOf(error)
+      throw verdict === 'refused' ? rowRefused(promotion, key, (error as Error).message, error) : error
     }
   })
 }

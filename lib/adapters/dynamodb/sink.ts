@@ -61,6 +61,7 @@ export function dynamodb<V, K = string>(options: DynamoOptions<K, V>): CustomSin
       {
         service: 'dynamodb',
         table: form.table,
+        keyType: form.keys[0]![1],
         markerTable: form.markerTable,
         deletes: form.mode === 'transactions',
         ...(region === undefined ? {} : { region }),

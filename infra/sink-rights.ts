@@ -1,0 +1,84 @@
+/**
+ * What each function may do with tables and buckets that sinks write to.
+ *
+ * A spec declares its resources; only steps that touch them get a right, and for markers of DynamoDB the right ends at
+ * their keys. Who brings a key of KMS of their own grants it themselves, from `functions.promote` and the others.
+ */
+import { markerText } from '../lib/adapters/dynamodb/sink-form.ts'
+import type { BucketResource, TableResource } from '../lib/model/resources.ts'
+import type { FunctionName } from './function-names.ts'
+import type { Right, Subject } from './right.ts'
+
+/** Why a resource has a star in it, by the statement that has it, without its number. */
+export const sinkWildcards: Readonly<Record<string, string>> = {
+  StoreMarkers: 'Markers of this sink alone, a lane each.',
+  SinkMarkers: 'Markers of this pipeline alone, a lane each.',
+  StageFiles: 'Files of this sink alone; their names are made as they are written.',
+  WriteFiles: 'Files of this sink alone; their names are made as they are written.',
+  ForgetUploads: 'Uploads of this sink alone; their names are made as they are written.',
+}
+
+/** Rights at what the sinks of the pipeline declare; statements of a policy need different names, so they are numbered. */
+export function sinkRights(name: FunctionName, subject: Subject): Right[] {
+  const declared = subject.description.sinks.flatMap(({ id, resources = [] }) =>
+    resources.map((resource) => ({ id, resource })),
+  )
+  return declared.flatMap(({ id, resource }, index) => {
+    const rights =
+      resource.service === 'dynamodb' ? tableRights(name, subject, id, resource) : bucketRights(name, subject, resource)
+    return rights.map((right) => ({ ...right, sid: `${right.sid}${index + 1}` }))
+  })
+}
+
+function tableRights(name: FunctionName, subject: Subject, sink: string, resource: TableResource): Right[] {
+  const { partition, region, account } = subject.home
+  const { table, markerTable, keyType, deletes } = resource
+  const arn = (of: string) => `arn:${partition}:dynamodb:${resource.region ?? region}:${account}:table/${of}`
+  const markers = (sid: string, actions: readonly string[]): Right => {
+    const right = { sid, actions, resources: [arn(markerTable ?? table)] }
+    if (markerTable === null && keyType !== 'S') return right
+    const keys = markerKeys(subject, sink)
+    return { ...right, conditions: { 'ForAllValues:StringEquals': { 'dynamodb:LeadingKeys': keys } } }
+  }
+  if (name === 'plan') return [markers('MakeMarkers', ['dynamodb:GetItem', 'dynamodb:PutItem'])]
+  if (name !== 'promote') return []
+  const actions = ['dynamodb:PutItem', ...(deletes ? ['dynamodb:DeleteItem'] : [])]
+  const items: Right = { sid: 'WriteItems', actions, resources: [arn(table)] }
+  return [
+    items,
+    markers('MoveMarkers', markerTable === null ? ['dynamodb:GetItem'] : ['dynamodb:GetItem', 'dynamodb:PutItem']),
+  ]
+}
+
+function markerKeys({ stageName, description }: Subject, sink: string): string[] {
+  const { pipeline, nodes } = description.topology
+  const node = nodes.find(({ id }) => id === sink)
+  const lanes = node?.kind === 'sink' ? node.lanes : 0
+  return Array.from({ length: lanes }, (_, lane) => markerText({ stage: stageName, pipeline, sink, lane }))
+}
+
+function bucketRights(name: FunctionName, { home }: Subject, { bucket, prefix, markers }: BucketResource): Right[] {
+  const arn = `arn:${home.partition}:s3:::${bucket}`
+  const right = (sid: string, actions: readonly string[], resource: string): Right => {
+    return { sid, actions, resources: [resource] }
+  }
+  const files = `${arn}/${prefix}*`
+  // Without it a missing object looks like a forbidden one.
+  const tell = right('TellMissingFiles', ['s3:ListBucket'], arn)
+  const forget = right('ForgetUploads', ['s3:AbortMultipartUpload'], files)
+  switch (name) {
+    case 'plan':
+      return [tell, right('SinkMarkers', ['s3:GetObject', 's3:PutObject'], `${arn}/${markers}*`)]
+    case 'operate':
+      return [right('StageFiles', ['s3:PutObject', 's3:AbortMultipartUpload'], files)]
+    case 'promote':
+      return [tell, right('WriteFiles', ['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload'], files)]
+    case 'abort':
+      return [forget]
+    case 'finalize':
+    case 'collect':
+      return [right('ListUploads', ['s3:ListBucketMultipartUploads'], arn), forget]
+    default:
+      return []
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * What of AWS a sink uses beside what every pipeline uses, as plain data.
+ *
+ * A spec declares it and synthesis makes the least rights of it; nothing of this is read when a pipeline runs.
+ */
+
+/** A table or a bucket of somebody else's. */
+export type AwsResource = TableResource | BucketResource
+
+/** Items of a table. */
+export interface TableResource {
+  readonly service: 'dynamodb'
+  readonly table: string
+  /** Type of its partition key. */
+  readonly keyType: 'S' | 'N' | 'B'
+  /** Null: markers lie in the table itself. */
+  readonly markerTable: string | null
+  /** It deletes items. */
+  readonly deletes: boolean
+  /** The deployment's unless it is given. */
+  readonly region?: string
+}
+
+/** Objects of a bucket. */
+export interface BucketResource {
+  readonly service: 's3'
+  readonly bucket: string
+  /** All objects of the sink lie below it; those of its markers below `markers`. */
+  readonly prefix: string
+  readonly markers: string
+}

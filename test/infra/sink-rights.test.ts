@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { functionNames } from '../../infra/function-names.ts'
+import { sinkWildcards } from '../../infra/sink-rights.ts'
+import { deploy, policyOf } from './deployment.ts'
+
+const entry = new URL('../support/deployed-pipelines/object-sinks.ts', import.meta.url).pathname
+const deployment = deploy(() => ({ entry }))
+const nameOf = (name: string) => name[0]!.toUpperCase() + name.slice(1)
+const sinkSids = [
+  ...Object.keys(sinkWildcards),
+  'MakeMarkers',
+  'WriteItems',
+  'MoveMarkers',
+  'TellMissingFiles',
+  'ListUploads',
+]
+
+/** What each function may do with the sinks' tables and buckets, by heart: a change here is a decision. */
+const marker = (sink: string, lane: number) => `pawl#marker#test#object-sinks#${sink}#${lane}`
+const leading = (keys: string) => `if ForAllValues:StringEquals dynamodb:LeadingKeys ${keys}`
+const lanes = `${marker('totals', 0)} ${marker('totals', 1)}`
+const rights: Readonly<Record<string, readonly string[]>> = {
+  plan: [
+    `MakeMarkers1: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/totals ${leading(lanes)}`,
+    `MakeMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
+  ],
+  promote: [
+    'WriteItems1: dynamodb:PutItem on dynamodb:table/totals',
+    `MoveMarkers1: dynamodb:GetItem on dynamodb:table/totals ${leading(lanes)}`,
+    'WriteItems2: dynamodb:PutItem dynamodb:DeleteItem on dynamodb:table/latest',
+    `MoveMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
+  ],
+}
+
+test.each(functionNames)('the role of %s may do with tables and buckets of sinks what its duty needs', (name) => {
+  const mine = policyOf(deployment, nameOf(name))
+    .map((line) => line.replace('arn:<AWS::Partition>:', '').replace('<AWS::Region>:<AWS::AccountId>:', ''))
+    .filter((line) => sinkSids.includes(line.split(/\d*:/)[0]!))
+  expect(mine).toEqual(rights[name] ?? [])
+})
