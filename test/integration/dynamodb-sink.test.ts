@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished } from 'vitest'
 import { decimal } from '../../lib/adapters/dynamodb/attributes.ts'
 import { type DynamoOptions, dynamodb } from '../../lib/adapters/dynamodb/sink.ts'
 import type { KeyType } from '../../lib/adapters/dynamodb/sink-form.ts'
+import type { CommitPermit } from '../../lib/model/manifest.ts'
 import { prng } from '../../lib/model/prng.ts'
 import { text } from '../../lib/model/serde.ts'
 import { pipeline } from '../../lib/stream/pipeline.ts'
@@ -226,6 +227,47 @@ test('items of another incarnation or history are never replaced', async ({ emul
   await putItem(client, table, { k: { S: 'a' }, v: { N: '8' } })
   expect(await rig.promote(committable)).toEqual({ result: 'promoted' })
   expect(shown(await rows())).toEqual({ a: 1 })
+})
+
+test('items of an incarnation from which the lane was taken over are replaced, by its new owner alone', async ({
+  emulator,
+}) => {
+  const { rig, proxy, rows, putOf } = await rigOn(emulator)
+  await rig.run([
+    [value(1), 'a'],
+    [value(1), 'b'],
+  ])
+  const late = await rig.stage([[value(7), 'a']])
+  const other = { incarnation: 'other', epoch: 0, hash: 'h0' }
+  proxy.plan(putOf('"a"'), { fault: 'late', afterMs: 400 })
+  proxy.plan(putOf('"a"'), { fault: 'request-lost' }, 20)
+  await expect(rig.promote(late)).rejects.toMatchObject({ kind: 'Retryable' })
+  proxy.forget()
+  for (const to of [null, other]) {
+    const from = to === null ? markerOf(rig.incarnation, 1) : null
+    expect(await rig.sink.reassign!(0, from, to)).toEqual(to)
+  }
+  const staged = await rig.stage([[value(2), 'a']])
+  const taken = { ...staged, epoch: 1, prev: other }
+  const permit = { incarnation: 'other', epoch: 1, manifest: { name: 'm', bytes: 1, sha256: 'h1' } } as CommitPermit
+  expect(await rig.sink.promote(taken, permit)).toEqual({ result: 'promoted' })
+  expect(await rig.promote(late)).toMatchObject({ result: 'refused', found: { incarnation: 'other' } })
+  expect(shown(await rows())).toEqual({ a: 2, b: 1 })
+})
+
+test('the table of markers is made when a person asks for it, and its request is shown', async ({ emulator }) => {
+  const client = new DynamoDBClient(emulator.client)
+  onTestFinished(() => client.destroy())
+  const table = await createTable(client, { k: 'S' })
+  const markerTable = `${table}-markers`
+  const rig = await tableRig(dynamodb<unknown, unknown>({ ...emulator.client, table, keys: { k: 'S' }, markerTable }))
+  onTestFinished(() => rig.sink.close())
+  const shownRequest = await rig.sink.prepare!({ dryRun: true })
+  await expect(rig.base()).rejects.toMatchObject({ code: 'AWS_RESOURCE_MISSING' })
+  expect(await rig.sink.prepare!({ dryRun: false })).toEqual(shownRequest)
+  expect(await rig.sink.prepare!({ dryRun: false })).toEqual(shownRequest)
+  expect(shownRequest).toEqual([expect.stringContaining(markerTable)])
+  expect(await rig.base()).toEqual(markerOf(rig.incarnation, 0))
 })
 
 test('a tombstone keeps its guard, and the time at which it may go where one is wanted', async ({ emulator }) => {

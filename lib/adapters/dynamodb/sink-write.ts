@@ -17,13 +17,13 @@ import { ownAttribute } from './sink-form.ts'
 import {
   conditionFailed,
   markerMove,
-  markerOf,
   membersOf,
   moveMarker,
   type OpenLane,
-  readMarker,
+  readState,
   type SdkItem,
   sinkDeed,
+  stateOf,
 } from './sink-marker.ts'
 import { keyText, type LastRow } from './sink-rows.ts'
 import { judgeWrite, reasonsOf } from './write.ts'
@@ -47,20 +47,20 @@ const hashChars = 16
 export async function promoteGuarded(promotion: Promotion): Promise<PromoteResult> {
   const { open, committable, next, healing } = promotion
   const { prev } = committable
-  const found = await readMarker(open)
+  const { marker: found, adopted } = await readState(open)
   if (!sameMarker(found, prev)) return { result: 'refused', found }
-  const newer = await writeAll(promotion)
+  const newer = await writeAll(promotion, adopted)
   if (newer !== null && !healing) {
-    const now = await readMarker(open)
+    const { marker: now } = await readState(open)
     if (!sameMarker(now, prev)) return { result: 'refused', found: now }
     throw conflict(promotion, newer, 'MARKER_UNKNOWN', 'is of a later epoch than the marker has seen')
   }
-  const moved = await moveMarker(open, prev, next)
-  return moved === 'moved' ? { result: 'promoted' } : { result: 'refused', found: moved }
+  const moved = await moveMarker(open, prev, { marker: next, adopted })
+  return moved === 'moved' ? { result: 'promoted' } : { result: 'refused', found: moved.marker }
 }
 
 /** Writes every item; the key of one that a later epoch wrote, or null. All writes have ended when it returns. */
-async function writeAll(promotion: Promotion): Promise<string | null> {
+async function writeAll(promotion: Promotion, adopted: readonly string[]): Promise<string | null> {
   const rows = promotion.rows.entries()
   let newer: string | null = null
   let lookedAtMs = Date.now()
@@ -70,13 +70,13 @@ async function writeAll(promotion: Promotion): Promise<string | null> {
       if (failed) return
       try {
         if (promotion.open.form.tombstoneTtl !== null && Date.now() - lookedAtMs > lookMs) {
-          if (!sameMarker(await readMarker(promotion.open), promotion.committable.prev)) {
+          if (!sameMarker((await readState(promotion.open)).marker, promotion.committable.prev)) {
             newer = key
             return
           }
           lookedAtMs = Date.now()
         }
-        if ((await writeItem(promotion, key, row)) === 'newer') newer = key
+        if ((await writeItem(promotion, adopted, key, row)) === 'newer') newer = key
       } catch (error) {
         failed = true
         throw error
@@ -88,15 +88,26 @@ async function writeAll(promotion: Promotion): Promise<string | null> {
   return newer
 }
 
-function writeItem(promotion: Promotion, key: string, row: LastRow): Promise<'written' | 'newer'> {
+function writeItem(
+  promotion: Promotion,
+  adopted: readonly string[],
+  key: string,
+  row: LastRow,
+): Promise<'written' | 'newer'> {
   const { open, next } = promotion
   const { sdk, client } = open.table
+  const others = adopted.map((incarnation, index) => [`:a${index}`, { S: incarnation }] as const)
+  const taken = others.length === 0 ? '' : ` OR #p.#i IN (${others.map(([name]) => name).join(', ')})`
   const put = {
     TableName: open.form.table,
     Item: guardedItem(promotion, row) as SdkItem,
-    ConditionExpression: 'attribute_not_exists(#p) OR (#p.#i = :i AND #p.#e < :e)',
+    ConditionExpression: `attribute_not_exists(#p) OR (#p.#i = :i AND #p.#e < :e)${taken}`,
     ExpressionAttributeNames: { '#p': ownAttribute, '#i': 'i', '#e': 'e' },
-    ExpressionAttributeValues: { ':i': { S: next.incarnation }, ':e': { N: `${next.epoch}` } },
+    ExpressionAttributeValues: {
+      ':i': { S: next.incarnation },
+      ':e': { N: `${next.epoch}` },
+      ...Object.fromEntries(others),
+    },
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
   }
   return tryAgain(sinkDeed(open, 'write an item', open.form.table, true), async () => {
@@ -172,7 +183,7 @@ export async function promoteInTransaction(promotion: Promotion): Promise<Promot
   const { table: TableName } = open.form
   const deed = sinkDeed(open, 'write a transaction', TableName, true)
   const TransactItems = [
-    { Put: markerMove(open, committable.prev, next) },
+    { Put: markerMove(open, committable.prev, { marker: next, adopted: [] }) },
     ...[...rows.values()].map(({ deleted, item }) =>
       deleted ? { Delete: { TableName, Key: item as SdkItem } } : { Put: { TableName, Item: item as SdkItem } },
     ),
@@ -201,7 +212,7 @@ function judgeTransaction(promotion: Promotion, error: unknown): Marker | null |
   }
   const [marker] = reasons
   if (marker?.Code !== 'ConditionalCheckFailed') return undefined
-  return markerOf(marker.Item as AttributeMap | undefined, promotion.open)
+  return stateOf(marker.Item as AttributeMap | undefined, promotion.open).marker
 }
 
 const passing = new Set(['ConditionalCheckFailed', 'TransactionConflict', 'ThrottlingError'])

@@ -12,7 +12,8 @@ import type { AwsOptions } from '../shared/aws.ts'
 import { markerAfter } from '../shared/markers.ts'
 import { lazyTable } from './client.ts'
 import { type DynamoForm, type DynamoMode, type KeyType, ownAttribute, type TombstoneTtl } from './sink-form.ts'
-import { createMarker, type OpenLane, readMarker } from './sink-marker.ts'
+import { createMarker, type OpenLane, readState, reassignMarker } from './sink-marker.ts'
+import { prepareMarkers } from './sink-prepare.ts'
 import { type DynamoMaker, dynamoStageWriter, readLastRows } from './sink-rows.ts'
 import { promoteGuarded, promoteInTransaction, transactionRowsMax } from './sink-write.ts'
 
@@ -125,7 +126,9 @@ function dynamoSink<K, V>(
       const promotion = { open, committable, next, rows, healing }
       return staged.mode === 'upsert' ? promoteGuarded(promotion) : promoteInTransaction(promotion)
     },
-    marker: async (lane) => readMarker(await openLane(lane)),
+    marker: async (lane) => (await readState(await openLane(lane))).marker,
+    prepare: async ({ dryRun }) => prepareMarkers(table.open, form.markerTable, dryRun),
+    reassign: async (lane, from, to) => reassignMarker(await openLane(lane), from, to),
     close: () => table.close(),
   }
 }
