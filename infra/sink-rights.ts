@@ -25,7 +25,7 @@ export function sinkRights(name: FunctionName, subject: Subject): Right[] {
   )
   return declared.flatMap(({ id, resource }, index) => {
     const rights =
-      resource.service === 'dynamodb' ? tableRights(name, subject, id, resource) : bucketRights(name, subject, resource)
+      resource.of === 'dynamodb' ? tableRights(name, subject, id, resource) : bucketRights(name, subject, resource)
     return rights.map((right) => ({ ...right, sid: `${right.sid}${index + 1}` }))
   })
 }

@@ -9,7 +9,7 @@ export type AwsResource = TableResource | BucketResource
 
 /** Items of a table. */
 export interface TableResource {
-  readonly service: 'dynamodb'
+  readonly of: 'dynamodb'
   readonly table: string
   /** Type of its partition key. */
   readonly keyType: 'S' | 'N' | 'B'
@@ -23,7 +23,7 @@ export interface TableResource {
 
 /** Objects of a bucket. */
 export interface BucketResource {
-  readonly service: 's3'
+  readonly of: 's3'
   readonly bucket: string
   /** All objects of the sink lie below it; those of its markers below `markers`. */
   readonly prefix: string

@@ -60,7 +60,7 @@ export function dynamodb<V, K = string>(options: DynamoOptions<K, V>): CustomSin
     lanes,
     resources: [
       {
-        service: 'dynamodb',
+        of: 'dynamodb',
         table: form.table,
         keyType: form.keys[0]![1],
         markerTable: form.markerTable,
