@@ -4,8 +4,8 @@
  * `txn` actions are the only thing that a table keeps for an application, through checkpoints and the clean-up of old
  * entries, and that no other writer conflicts with; they hold an id and an int64. So a marker is nine of them, written in
  * one entry with the rows: the epoch under the lane's id, and incarnation and manifest hash in words of 52 bits, which
- * readers that take numbers for doubles keep as well. Without `lastUpdated`, so that no retention of transactions drops
- * them. Version 1 of the layout, which stands in the ids.
+ * readers that take numbers for doubles keep as well. A marker that a person removed has epoch -1, since a log forgets
+ * no transaction; without `lastUpdated` no retention drops one. Version 1 of the layout, which stands in the ids.
  */
 import { PawlError } from '../../model/errors.ts'
 import type { Marker } from '../../model/manifest.ts'
@@ -29,9 +29,10 @@ export function laneAppId({ stage, pipeline, sink, lane }: LaneIdentity): string
   return `pawl/1/${stage}/${pipeline}/${sink}/${lane}`
 }
 
-/** The transactions that say a marker. */
-export function markerTxns(identity: LaneIdentity, marker: Marker): Txn[] {
+/** The transactions that say a marker; null: that there is none. */
+export function markerTxns(identity: LaneIdentity, marker: Marker | null): Txn[] {
   const appId = laneAppId(identity)
+  if (marker === null) return [{ appId, version: -1n }]
   return [
     { appId, version: BigInt(marker.epoch) },
     ...words(`${appId}/incarnation`, marker.incarnation, incarnationDigits),
@@ -43,7 +44,7 @@ export function markerTxns(identity: LaneIdentity, marker: Marker): Txn[] {
 export function markerOf(identity: LaneIdentity, txns: ReadonlyMap<string, bigint>): Marker | null {
   const appId = laneAppId(identity)
   const epoch = txns.get(appId)
-  if (epoch === undefined) return null
+  if (epoch === undefined || epoch < 0n) return null
   return {
     incarnation: joined(`${appId}/incarnation`, txns, incarnationDigits),
     epoch: Number(epoch),

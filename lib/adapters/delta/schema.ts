@@ -41,6 +41,19 @@ export function newMetaData(form: TableForm, id: string, createdTime: number): M
   }
 }
 
+const sqlNames: Readonly<Record<string, string>> = { long: 'BIGINT', integer: 'INT' }
+
+/** The table as a person would make it in an engine that speaks SQL. */
+export function createTableSql({ columns, partitionBy }: TableForm, location: string): string {
+  const quoted = (name: string) => `\`${name.replaceAll('`', '``')}\``
+  const lines = columns.map((column) => {
+    const type = deltaType(column)
+    return `  ${quoted(column.name)} ${sqlNames[type] ?? type.toUpperCase()}${column.nullable ? '' : ' NOT NULL'}`
+  })
+  const partitions = partitionBy.length === 0 ? '' : ` PARTITIONED BY (${partitionBy.map(quoted).join(', ')})`
+  return `CREATE TABLE IF NOT EXISTS delta.${quoted(location)} (\n${lines.join(',\n')}\n) USING DELTA${partitions}`
+}
+
 /** Refuses a table that asks for more than appending to it as version 2 does. Throws `SINK_SCHEMA_INVALID`. */
 export function assertProtocol(protocol: Protocol, location: string): void {
   const { minReaderVersion: reader, minWriterVersion: writer, readerFeatures, writerFeatures } = protocol

@@ -17,9 +17,9 @@ import type { TableFiles } from '../shared/table-files.ts'
 import type { Action, Add } from './actions.ts'
 import { type LaneIdentity, laneAppId, markerOf, markerTxns } from './marker-txns.ts'
 import { placeFiles } from './place-files.ts'
-import { assertProtocol, evolved, newMetaData, ourProtocol, type TableForm } from './schema.ts'
+import { assertProtocol, createTableSql, evolved, newMetaData, ourProtocol, type TableForm } from './schema.ts'
 import { type DeltaRow, deltaStageWriter, handleOf, rowPlan } from './staging.ts'
-import { TableLog } from './table-log.ts'
+import { type Decision, TableLog } from './table-log.ts'
 import type { TableState } from './table-state.ts'
 
 /** How the place of a table is named and opened; see `lib/delta.ts`. */
@@ -92,28 +92,61 @@ export function deltaSink(sink: string, context: OpenContext, options: DeltaSink
     async marker(lane) {
       return markerOf(identityOf(lane), (await tableOf(target).log.state()).txns)
     },
+    async prepare({ dryRun }) {
+      const { files, log } = tableOf(target)
+      if (!dryRun) await log.change((state) => ({ actions: creation(state, form), answer: null }))
+      return [createTableSql(form, files.location)]
+    },
+    reassign(lane, from, to) {
+      const { files, log } = tableOf(target)
+      return log.change((state, unclear) =>
+        reassignment(state, unclear, identityOf(lane), from, to, form, files.location),
+      )
+    },
     async close() {
       for (const { files } of tables.values()) await files.close()
     },
   }
 }
 
-/** The entry that begins a lane, and the table where there is none. Throws `SINK_SCHEMA_INVALID`. */
+/** The entry that begins a table; null where there is one. */
+function creation({ protocol, metaData }: TableState, form: TableForm): Action[] | null {
+  if (protocol !== null && metaData !== null) return null
+  const created = newMetaData(form, randomUUID(), Date.now())
+  const commitInfo = { timestamp: Date.now(), operation: 'CREATE TABLE', engineInfo: 'pawl' }
+  return [{ commitInfo }, { protocol: ourProtocol }, { metaData: created }]
+}
+
+/** The entry that gives a lane a marker, and begins the table where there is none. Throws `SINK_SCHEMA_INVALID`. */
 function registration(
-  { protocol, metaData }: TableState,
+  state: TableState,
   identity: LaneIdentity,
   marker: Marker,
   form: TableForm,
   location: string,
 ): Action[] {
   const txns = markerTxns(identity, marker).map((txn) => ({ txn }))
-  if (protocol === null || metaData === null) {
-    const created = newMetaData(form, randomUUID(), Date.now())
-    return [commitInfo('CREATE TABLE', identity, marker), { protocol: ourProtocol }, { metaData: created }, ...txns]
-  }
-  assertProtocol(protocol, location)
-  evolved(metaData, form, location)
-  return [commitInfo('STREAMING UPDATE', identity, marker), ...txns]
+  const created = creation(state, form)
+  if (created !== null) return [...created, ...txns]
+  assertProtocol(state.protocol!, location)
+  evolved(state.metaData!, form, location)
+  return [commitInfo(identity, marker), ...txns]
+}
+
+/** What becomes of a person's decision in this state. */
+function reassignment(
+  state: TableState,
+  unclear: boolean,
+  identity: LaneIdentity,
+  from: Marker | null,
+  to: Marker | null,
+  form: TableForm,
+  location: string,
+): Decision<Marker | null> {
+  const found = markerOf(identity, state.txns)
+  if (!sameMarker(found, from) || (unclear && sameMarker(found, to))) return { actions: null, answer: found }
+  if (to !== null) return { actions: registration(state, identity, to, form, location), answer: to }
+  return { actions: found === null ? null : markerTxns(identity, null).map((txn) => ({ txn })), answer: null }
 }
 
 /** What becomes of a promotion in this state. */
@@ -124,7 +157,7 @@ function promotion(
   committable: Committable,
   permit: CommitPermit,
   location: string,
-): { actions: Action[] | null; answer: PromoteResult } {
+): Decision<PromoteResult> {
   const found = markerOf(identity, state.txns)
   const after = markerAfter(committable, permit)
   if (unclear && sameMarker(found, after)) return { actions: null, answer: { result: 'promoted' } }
@@ -132,7 +165,7 @@ function promotion(
   const metaData = schemaChange(state, committable, location)
   return {
     actions: [
-      commitInfo('STREAMING UPDATE', identity, after),
+      commitInfo(identity, after),
       ...(metaData === null ? [] : [{ metaData }]),
       ...addsOf(committable).map((add) => ({ add })),
       ...markerTxns(identity, after).map((txn) => ({ txn })),
@@ -170,7 +203,8 @@ function addsOf(committable: Committable): Add[] {
 }
 
 /** For people who look at the history of the table. */
-function commitInfo(operation: string, identity: LaneIdentity, marker: Marker): Action {
+function commitInfo(identity: LaneIdentity, marker: Marker): Action {
+  const operation = 'STREAMING UPDATE'
   const { incarnation, epoch, hash } = marker
   const operationParameters = { outputMode: 'Append', queryId: laneAppId(identity), epochId: String(epoch) }
   const pawl = { incarnation, epoch, manifestSha256: hash }
