@@ -21,7 +21,7 @@ import type { Authentication, ExactlyOncePipelineProps, KafkaSource } from './pr
 import type { Subject } from './right.ts'
 import { Storage } from './storage.ts'
 import { type Description, describePipeline } from './topology.ts'
-import { Trigger } from './trigger.ts'
+import { Trigger, tickDefault } from './trigger.ts'
 import { machineName, mustBeDeployable, settingsOf } from './validate.ts'
 
 export type { Authentication, ExactlyOncePipelineProps, FunctionSizes, KafkaSource } from './props.ts'
@@ -35,7 +35,9 @@ export class ExactlyOncePipeline extends Construct {
   readonly table: dynamodb.ITable
   readonly functions: Readonly<Record<FunctionName, lambda.Function>>
   readonly stateMachine: CfnStateMachine
-  readonly alarms: Observability
+  /** By name; add actions to them as you like. */
+  readonly alarms: Observability['alarms']
+  readonly dashboard: Observability['dashboard']
 
   constructor(scope: Construct, id: string, props: ExactlyOncePipelineProps) {
     super(scope, id)
@@ -62,12 +64,18 @@ export class ExactlyOncePipeline extends Construct {
     })
     trigger.node.addDependency(stateMachine)
     if (props.vpcEndpoints === 'create') new Network(this, 'Network', props)
-    this.alarms = new Observability(this, 'Observability', {
+    const { tick = tickDefault, alarmTopic } = props
+    const { alarms, dashboard } = new Observability(this, 'Observability', {
       stageName,
-      pipeline,
+      description,
+      settings,
       machineArn,
-      trigger: functions.byName.trigger,
+      functions: functions.byName,
+      tick,
+      ...(alarmTopic === undefined ? {} : { alarmTopic }),
     })
+    this.alarms = alarms
+    this.dashboard = dashboard
     this.bucket = bucket
     this.table = table
     this.functions = functions.byName
@@ -124,7 +132,7 @@ function subjectOf(
   props: ExactlyOncePipelineProps,
   description: Description,
   made: Made,
-): Omit<Subject, 'logGroupArn'> {
+): Omit<Subject, 'logGroupArn' | 'tracing'> {
   const { bucket, table, machineArn, executionsArn } = made
   return {
     bucketArn: bucket.bucketArn,

@@ -24,7 +24,7 @@ import { functionSpareMs, settingsOf } from './validate.ts'
 /** What all functions are made of. */
 export interface FunctionsProps {
   readonly pipeline: ExactlyOncePipelineProps
-  readonly subject: Omit<Subject, 'logGroupArn'>
+  readonly subject: Omit<Subject, 'logGroupArn' | 'tracing'>
   readonly environment: FunctionEnvironment
 }
 
@@ -51,7 +51,8 @@ function newFunction(scope: Construct, name: FunctionName, props: FunctionsProps
     retention: pipeline.logRetention ?? logs.RetentionDays.ONE_MONTH,
     removalPolicy: RemovalPolicy.DESTROY,
   })
-  const role = newRole(own, name, { ...subject, logGroupArn: logGroup.logGroupArn })
+  const { tracing = false } = pipeline
+  const role = newRole(own, name, { ...subject, logGroupArn: logGroup.logGroupArn, tracing })
   const { PAWL_STATE_MACHINE, ...shared } = environment
   const starts = duties[name].rings && PAWL_STATE_MACHINE !== undefined
   const { vpc, subnets, securityGroups } = pipeline.source
@@ -72,6 +73,8 @@ function newFunction(scope: Construct, name: FunctionName, props: FunctionsProps
     currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN },
   })
   made.node.addDependency(role)
+  // Not by the property of the construct, which would give the role a policy of its own making.
+  if (pipeline.tracing) (made.node.defaultChild as lambda.CfnFunction).tracingConfig = { mode: 'Active' }
   return made
 }
 
@@ -101,6 +104,7 @@ export const wildcards: Readonly<Record<string, string>> = {
   DeleteObjects: 'Objects of this pipeline alone; what may be deleted is decided by what the head reaches.',
   SeeRuns: 'Executions of this state machine alone; their names are made as they start.',
   Network: 'EC2 knows no narrower resource for the network interfaces of functions in a VPC.',
+  Trace: 'X-Ray knows no resource for the segments of a trace.',
   MappingNetwork: 'EC2 knows no narrower resource for what a mapping looks up.',
 }
 

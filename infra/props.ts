@@ -6,6 +6,7 @@ import type * as ec2 from 'aws-cdk-lib/aws-ec2'
 import type * as lambda from 'aws-cdk-lib/aws-lambda'
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
+import type { ITopic as ISnsTopic } from 'aws-cdk-lib/aws-sns'
 import type { CheckpointSettings } from '../lib/model/settings.ts'
 
 /** How functions and mapping say who they are. A secret may rotate without a deployment. */
@@ -74,6 +75,10 @@ export interface ExactlyOncePipelineProps {
   readonly vpcEndpoints?: 'create' | 'provided'
   readonly storage?: Storage
   readonly sizes?: FunctionSizes
+  /** Is told when an alarm begins and ends; absent: alarms only change their state. */
+  readonly alarmTopic?: ISnsTopic
+  /** Traces single invocations of functions with X-Ray; never whole runs. False by default. */
+  readonly tracing?: boolean
   /** Of the functions' logs; a month by default. */
   readonly logRetention?: RetentionDays
   /** Native packages in `nodejs/node_modules`, such as snappy and lz4-napi. */

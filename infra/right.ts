@@ -28,4 +28,6 @@ export interface Subject {
   readonly source: KafkaSource
   /** Whether a mapping reads the topics. */
   readonly mapped: boolean
+  /** Whether invocations are traced. */
+  readonly tracing: boolean
 }

@@ -37,6 +37,8 @@ export const duties: Readonly<Record<FunctionName, Duties>> = {
   collect: { reads: ['head', 'history'], puts: ['head'], store: ['delete'] },
 }
 
+const trace: Right = { sid: 'Trace', actions: ['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], resources: ['*'] }
+
 /** All that a function may do. */
 export function rightsOf(name: FunctionName, subject: Subject): readonly Right[] {
   return [
@@ -47,6 +49,7 @@ export function rightsOf(name: FunctionName, subject: Subject): readonly Right[]
     ...kafkaRights(name, subject),
     ...sinkRights(name, subject),
     ...networkRights(name, subject),
+    ...(subject.tracing ? [trace] : []),
     { sid: 'Logs', actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [subject.logGroupArn] },
   ]
 }

@@ -16,6 +16,9 @@ import { doorbellGroup } from './kafka-rights.ts'
 import type { ExactlyOncePipelineProps, KafkaSource } from './props.ts'
 import type { Description } from './topology.ts'
 
+/** Between two looks of the schedule, unless said otherwise. */
+export const tickDefault = Duration.minutes(1)
+
 /** What is rung, and by whom. */
 export interface TriggerProps {
   readonly pipeline: ExactlyOncePipelineProps
@@ -35,7 +38,7 @@ export class Trigger extends Construct {
     const ring = () => new targets.LambdaFunction(trigger, { retryAttempts: 2 })
     new events.Rule(this, 'Tick', {
       description: 'Looks whether there is anything to do',
-      schedule: events.Schedule.rate(pipeline.tick ?? Duration.minutes(1)),
+      schedule: events.Schedule.rate(pipeline.tick ?? tickDefault),
       targets: [ring()],
     })
     new events.Rule(this, 'Death', {

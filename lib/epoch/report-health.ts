@@ -20,6 +20,7 @@ export async function reportHealth(job: Job, head: Head | null): Promise<Progres
   const lag = head === null ? null : await lagOf(job, head).catch(() => null)
   const nowMs = job.place.clock.nowMs()
   const parked = head?.parked ?? null
+  const usage = job.place.usage?.()
   return {
     event: 'health',
     pipeline: job.compiled.topology.pipeline,
@@ -34,6 +35,7 @@ export async function reportHealth(job: Job, head: Head | null): Promise<Progres
     stalledMs: head === null ? null : stalledMs(head, lag, nowMs),
     unpromotedMs: head === null ? 0 : unpromotedMs(head, nowMs),
     parked: parked && { kind: parked.kind, code: parked.code, message: parked.message },
+    ...(usage === undefined ? {} : { usage }),
   }
 }
 

@@ -132,6 +132,8 @@ type Happening =
       readonly unpromotedMs: number
       /** Why the pipeline is parked; null when it is not. */
       readonly parked: { readonly kind: string; readonly code: string; readonly message: string } | null
+      /** What whoever looks has used since it last told; absent where nothing is counted. */
+      readonly usage?: Usage
     }
   /** The last words of a step: how long it took, what it used, and what follows or what went wrong. */
   | {

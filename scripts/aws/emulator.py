@@ -171,6 +171,7 @@ INERT_TYPES = (
     "AWS::EC2::NatGateway",
     "AWS::EC2::SecurityGroupEgress",
     "AWS::EC2::SecurityGroupIngress",
+    "AWS::Logs::QueryDefinition",
     "AWS::MSK::Cluster",
 )
 

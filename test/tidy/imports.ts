@@ -83,9 +83,9 @@ export const rooms: readonly Room[] = [
   { room: 'cli', rooms: [...core, 'adapters/*', 'places', 'testing', 'entry'], packages: [], builtins: 'all' },
   { room: 'functions', rooms: [...core, 'adapters/*', 'places'], packages: ['pawl:pipeline'], builtins: 'all' },
   {
-    // Of the adapters only how names are made, which roles must spell out.
+    // Of the adapters only names, which roles must spell out, and metrics, which alarms and dashboard are made of.
     room: 'infra',
-    rooms: ['model', 'stream', 'epoch', 'adapters/dynamodb', 'adapters/kafka', 'functions'],
+    rooms: ['model', 'stream', 'epoch', 'adapters/cloudwatch', 'adapters/dynamodb', 'adapters/kafka', 'functions'],
     packages: ['aws-cdk-lib', 'aws-cdk-lib/*', 'constructs', 'esbuild'],
     builtins: 'all',
   },

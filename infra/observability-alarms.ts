@@ -1,0 +1,152 @@
+/**
+ * The alarms, as a table: few, each one for a person, each with what it means, what to do and what to type.
+ *
+ * One cause, one alarm: what stalls because it is parked or because a sink is gone is told by those alarms alone.
+ * All of them look at a single metric, so that none needs an expression: code computes what is to be compared, and
+ * the scheduled tick tells it, whether or not any run is alive. `docs/operations.md` shows the same table.
+ */
+import type { MetricName } from '../lib/adapters/cloudwatch/metrics.ts'
+import type { Settings } from '../lib/model/settings.ts'
+
+/** Names of the alarms. */
+export type AlarmName =
+  | 'stalled'
+  | 'parked'
+  | 'promotionStuck'
+  | 'recordsRejected'
+  | 'triggerFails'
+  | 'runsDied'
+  | 'callsThrottled'
+  | 'functionsThrottled'
+
+/** Whose metric it is: the pipeline's own, the state machine's, or that of a function. */
+export type AlarmMetric =
+  | { readonly of: 'pipeline'; readonly name: MetricName }
+  | { readonly of: 'machine'; readonly name: 'ExecutionsFailed' }
+  | { readonly of: 'trigger' | 'operate'; readonly name: 'Errors' | 'Throttles' }
+
+/** One alarm. */
+export interface AlarmSpec {
+  readonly metric: AlarmMetric
+  readonly statistic: 'Sum' | 'Minimum' | 'Maximum'
+  readonly periodSeconds: number
+  /** So many periods in a row. */
+  readonly periods: number
+  /** At least. */
+  readonly threshold: number
+  readonly missing: 'breaching' | 'notBreaching'
+  readonly meaning: string
+  readonly action: string
+  /** Commands without `pawl` and without the name of the deployment; the first is to be typed first. */
+  readonly commands: readonly string[]
+}
+
+/** Checkpoint intervals without a commit, on top of the longest that one may take, after which a pipeline stalls. */
+export const stalledIntervals = 10
+/** A sink that is restarted is no reason to wake anybody. */
+export const promotionStuckSeconds = 300
+/** Some throttles in five minutes are repeated without harm. */
+export const throttlesMin = 10
+
+const fiveMinutes = { periodSeconds: 300, periods: 1, statistic: 'Sum' } as const
+const ticks = 3
+
+/** All alarms of a deployment with these settings and so many seconds between two ticks. */
+export function alarmsOf({ checkpoint }: Settings, tickSeconds: number): Readonly<Record<AlarmName, AlarmSpec>> {
+  // Periods are whole minutes, and each must hold a tick.
+  const periodSeconds = Math.ceil(Math.max(60, tickSeconds) / 60) * 60
+  const ofPipeline = (name: MetricName): AlarmMetric => ({ of: 'pipeline', name })
+  return {
+    stalled: {
+      metric: ofPipeline('StalledSeconds'),
+      statistic: 'Minimum',
+      periodSeconds,
+      periods: ticks,
+      threshold: Math.ceil((checkpoint.timeoutMs + stalledIntervals * checkpoint.intervalMs) / 1000),
+      // A tick that is silent, or cannot read the logs, is the same trouble.
+      missing: 'breaching',
+      meaning:
+        'records wait and nothing is committed, or nobody can tell: the tick is silent or cannot read the topics',
+      action: 'read what failed last; if nothing failed, start a run; then look at brokers and network',
+      commands: ['status', 'run-now', 'doctor'],
+    },
+    parked: {
+      metric: ofPipeline('Parked'),
+      statistic: 'Maximum',
+      periodSeconds,
+      periods: 1,
+      threshold: 1,
+      missing: 'notBreaching',
+      meaning: 'the pipeline has stopped and waits for a person; nothing is lost by waiting',
+      action: 'read the code, mend what it names or deploy a new build, then lift the park',
+      commands: ['status', 'resume'],
+    },
+    promotionStuck: {
+      metric: ofPipeline('UnpromotedSeconds'),
+      statistic: 'Minimum',
+      periodSeconds,
+      periods: ticks,
+      threshold: promotionStuckSeconds,
+      missing: 'notBreaching',
+      meaning: 'an epoch is committed and a sink does not take it; its output waits in the bucket and is safe',
+      action: 'mend the sink that the status names; the pipeline goes on by itself, at once after a resume',
+      commands: ['status', 'resume'],
+    },
+    recordsRejected: {
+      ...fiveMinutes,
+      metric: ofPipeline('RecordsRejected'),
+      threshold: 1,
+      missing: 'notBreaching',
+      meaning: 'records were left out of the result: they lie in the dead letters, or were skipped as onError says',
+      action: 'read the dead letters; each names topic, partition, offset, operator and error',
+      commands: ['show last'],
+    },
+    triggerFails: {
+      ...fiveMinutes,
+      metric: { of: 'trigger', name: 'Errors' },
+      threshold: 1,
+      missing: 'notBreaching',
+      meaning: 'the function that wakes the pipeline fails; until it works only the lease of a run keeps it going',
+      action: 'read its error in the query "what failed" and mend rights, network or table; the next tick tries again',
+      commands: ['doctor', 'run-now'],
+    },
+    runsDied: {
+      ...fiveMinutes,
+      metric: { of: 'machine', name: 'ExecutionsFailed' },
+      threshold: 1,
+      missing: 'notBreaching',
+      meaning: 'a run died instead of leaving; the next one takes over, so this alone costs only time',
+      action: 'if it happens again, read the history of the execution and the query "what failed"',
+      commands: ['status', 'epochs'],
+    },
+    callsThrottled: {
+      ...fiveMinutes,
+      metric: ofPipeline('Throttles'),
+      threshold: throttlesMin,
+      missing: 'notBreaching',
+      meaning: 'DynamoDB, S3 or Step Functions answer "not now"; calls are repeated, epochs take longer',
+      action: 'find the call in the query "what it used"; lengthen the checkpoint interval or raise the quota',
+      commands: ['doctor'],
+    },
+    functionsThrottled: {
+      ...fiveMinutes,
+      metric: { of: 'operate', name: 'Throttles' },
+      threshold: 1,
+      missing: 'notBreaching',
+      meaning: 'the account has no room for tasks: its concurrency is used up',
+      action: 'raise the quota of concurrent executions, reserve some for this pipeline, or use fewer shards',
+      commands: ['doctor'],
+    },
+  }
+}
+
+/** What the alarm says to whoever it wakes. */
+export function alarmText(spec: AlarmSpec, pipeline: string, stack: string): string {
+  const commands = spec.commands.map((command) => `pawl ${commandOf(command, pipeline)} --stack ${stack}`)
+  return `${pipeline}: ${spec.meaning}. Do: ${spec.action}. Type: ${commands.join(' ; ')}`
+}
+
+/** The id of the pipeline comes last among the words of a command. */
+function commandOf(command: string, pipeline: string): string {
+  return `${command} ${pipeline}`
+}
