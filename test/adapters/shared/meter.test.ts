@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { callMeter, isThrottle, meterCalls } from '../../../lib/adapters/shared/meter.ts'
 import { storeRequestsOf } from '../../../lib/model/usage.ts'
 
-type Handler = (args: { readonly input: object }) => Promise<{ readonly output: unknown }>
-type Middleware = (next: Handler, context: { readonly commandName: string }) => Handler
+type Call = (args: { readonly input: object }) => Promise<{ readonly output: unknown }>
+type Middleware = (next: Call, context: { readonly commandName: string }) => Call
 
 /** A client whose answers a test decides; what is sent is noted. */
 function clientOf(answers: readonly (() => unknown)[]) {
@@ -18,14 +18,14 @@ function clientOf(answers: readonly (() => unknown)[]) {
       },
     },
     async send(commandName: string, input: object) {
-      const handler = around(
+      const call = around(
         async (args) => {
           sent.push(args.input)
           return { output: left.shift()?.() }
         },
         { commandName },
       )
-      return (await handler({ input })).output
+      return (await call({ input })).output
     },
   }
 }
