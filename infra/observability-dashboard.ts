@@ -29,86 +29,94 @@ type Statistic = 'Sum' | 'Maximum' | 'p90'
 export function dashboardRows(subject: DashboardSubject): cloudwatch.IWidget[][] {
   const { pipeline, stageName, stack, alarms } = subject
   const command = (words: string) => `\`pawl ${words} ${pipeline} --stack ${stack}\``
-  const show = (statistic: Statistic, ...names: readonly MetricName[]) =>
-    names.flatMap((name) => metricsOf(subject, name, statistic))
-  return [
-    [
-      text(
-        24,
-        2,
-        `# ${pipeline} (${stageName})`,
-        `First ${command('status')}. A pipeline that stands still loses nothing.`,
-      ),
-    ],
-    [
-      new cloudwatch.AlarmStatusWidget({
-        title: 'Alarms; each says what to do',
-        alarms: [...alarms],
-        width: 24,
-        height: 3,
-      }),
-    ],
-    [
-      text(
-        6,
-        6,
-        '## 1. Is it alive?',
-        'Epochs commit and are promoted. **Aborted only**: read what failed last, below.',
-        `**Parked**: mend what ${command('status')} names, then ${command('resume')}.`,
-        '**Committed, not promoted**: a sink is gone; mend it, the pipeline goes on by itself.',
-      ),
-      graph('Epochs', 9, show('Sum', 'AttemptsOpened', 'AttemptsAborted', 'EpochsCommitted', 'EpochsPromoted')),
-      graph(
-        'Seconds without a commit, without a promotion; parked',
-        9,
-        show('Maximum', 'StalledSeconds', 'UnpromotedSeconds'),
-        show('Maximum', 'Parked'),
-      ),
-    ],
-    [
-      new cloudwatch.LogQueryWidget({
-        title: 'What failed last',
-        logGroupNames: [...subject.logGroupNames],
-        queryLines: [...failures(`filter pipeline = "${pipeline}" and event != "measure"`), 'limit 10'],
-        width: 24,
-        height: 5,
-      }),
-    ],
-    [
-      text(
-        6,
-        6,
-        '## 2. Is it behind?',
-        '**Lag grows, epochs commit**: it is slower than its input. More shards or lanes, larger epochs.',
-        '**Watermark lags, records do not**: event times are old, or a partition is idle.',
-      ),
-      graph('Records that wait', 9, show('Maximum', 'LagRecords')),
-      graph('Seconds behind', 9, show('Maximum', 'LagSeconds', 'WatermarkLagSeconds')),
-    ],
-    [
-      text(
-        6,
-        6,
-        '## 3. Is it correct?',
-        `**Rejected**: read the dead letters; ${command('show last')} counts them. **Late**: raise the out-of-orderness.`,
-        `In doubt: ${command('verify')} audits the whole chain.`,
-      ),
-      graph('Records in, rows out', 9, show('Sum', 'RecordsIn', 'RecordsOut')),
-      graph('Left out', 9, show('Sum', 'RecordsRejected', 'RecordsLate')),
-    ],
-    [
-      text(
-        6,
-        6,
-        '## 4. What does it cost?',
-        'Fewer, larger epochs cost less: raise the checkpoint interval.',
-        '**One phase grows**: operate by state and input, promote by the sink. **Throttles**: raise the quota.',
-      ),
-      graph('90 of 100 take at most, ms', 6, show('p90', 'EpochDuration', ...phases)),
-      graph('Billed', 6, show('Sum', 'Transitions', 'StoreWrites', 'StoreReads', 'ReadUnits', 'WriteUnits')),
-      graph('State; throttles', 6, show('Maximum', 'StateBytes'), [...show('Sum', 'Throttles'), subject.taskThrottles]),
-    ],
+  const title = [
+    `# ${pipeline} (${stageName})`,
+    `First ${command('status')}. A pipeline that stands still loses nothing.`,
   ]
+  const states = { title: 'Alarms; each says what to do', alarms: [...alarms], width: 24, height: 3 }
+  return [
+    [text(24, 2, ...title)],
+    [new cloudwatch.AlarmStatusWidget(states)],
+    ...aliveRows(subject, command),
+    behindRow(subject),
+    correctRow(subject, command),
+    costRow(subject),
+  ]
+}
+
+/** A command with the name of the deployment. */
+type CommandOf = (words: string) => string
+
+function aliveRows(subject: DashboardSubject, command: CommandOf): cloudwatch.IWidget[][] {
+  const show = shownOf(subject)
+  const failed = new cloudwatch.LogQueryWidget({
+    title: 'What failed last',
+    logGroupNames: [...subject.logGroupNames],
+    queryLines: [...failures(`filter pipeline = "${subject.pipeline}" and event != "measure"`), 'limit 10'],
+    width: 24,
+    height: 5,
+  })
+  const advice = [
+    '## 1. Is it alive?',
+    'Epochs commit and are promoted. **Aborted only**: read what failed last, below.',
+    `**Parked**: mend what ${command('status')} names, then ${command('resume')}.`,
+    '**Committed, not promoted**: a sink is gone; mend it, the pipeline goes on by itself.',
+  ]
+  const waiting = show('Maximum', 'StalledSeconds', 'UnpromotedSeconds')
+  const graphs = [
+    graph('Epochs', 9, show('Sum', 'AttemptsOpened', 'AttemptsAborted', 'EpochsCommitted', 'EpochsPromoted')),
+    graph('Seconds without a commit, without a promotion; parked', 9, waiting, show('Maximum', 'Parked')),
+  ]
+  return [[text(6, 6, ...advice), ...graphs], [failed]]
+}
+
+function behindRow(subject: DashboardSubject): cloudwatch.IWidget[] {
+  const show = shownOf(subject)
+  const advice = [
+    '## 2. Is it behind?',
+    '**Lag grows, epochs commit**: it is slower than its input. More shards or lanes, larger epochs.',
+    '**Watermark lags, records do not**: event times are old, or a partition is idle.',
+  ]
+  return [
+    text(6, 6, ...advice),
+    graph('Records that wait', 9, show('Maximum', 'LagRecords')),
+    graph('Seconds behind', 9, show('Maximum', 'LagSeconds', 'WatermarkLagSeconds')),
+  ]
+}
+
+function correctRow(subject: DashboardSubject, command: CommandOf): cloudwatch.IWidget[] {
+  const show = shownOf(subject)
+  const advice = [
+    '## 3. Is it correct?',
+    `**Rejected**: read the dead letters; ${command('show last')} counts them. **Late**: raise the out-of-orderness.`,
+    `In doubt: ${command('verify')} audits the whole chain.`,
+  ]
+  return [
+    text(6, 6, ...advice),
+    graph('Records in, rows out', 9, show('Sum', 'RecordsIn', 'RecordsOut')),
+    graph('Left out', 9, show('Sum', 'RecordsRejected', 'RecordsLate')),
+  ]
+}
+
+function costRow(subject: DashboardSubject): cloudwatch.IWidget[] {
+  const show = shownOf(subject)
+  const advice = [
+    '## 4. What does it cost?',
+    'Fewer, larger epochs cost less: raise the checkpoint interval.',
+    '**One phase grows**: operate by state and input, promote by the sink. **Throttles**: raise the quota.',
+  ]
+  const throttles = [...show('Sum', 'Throttles'), subject.taskThrottles]
+  return [
+    text(6, 6, ...advice),
+    graph('90 of 100 take at most, ms', 6, show('p90', 'EpochDuration', ...phases)),
+    graph('Billed', 6, show('Sum', 'Transitions', 'StoreWrites', 'StoreReads', 'ReadUnits', 'WriteUnits')),
+    graph('State; throttles', 6, show('Maximum', 'StateBytes'), throttles),
+  ]
+}
+
+function shownOf(subject: DashboardSubject) {
+  return (statistic: Statistic, ...names: readonly MetricName[]) =>
+    names.flatMap((name) => metricsOf(subject, name, statistic))
 }
 
 const phases: readonly MetricName[] = [
