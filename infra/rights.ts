@@ -90,7 +90,7 @@ function storeRights(name: FunctionName, { bucketArn, description }: Subject): R
 }
 
 /** Sinks whose target can keep no marker: theirs are objects of the store. */
-const markedInStore: ReadonlySet<string> = new Set(['write-ahead'])
+const markedInStore: ReadonlySet<string> = new Set(['doris', 'write-ahead'])
 
 /** Plan gives lanes their base markers, promote moves them and drops those before. */
 function markerRights(name: FunctionName, { bucketArn, description }: Subject): Right[] {

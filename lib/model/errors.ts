@@ -185,6 +185,11 @@ export const errorRegistry = registered({
     'the ledger lacks a committed epoch',
     'restore the ledger from its newest backup; run `pawl verify`',
   ],
+  LABEL_FORGOTTEN: [
+    'Corrupt',
+    'Doris no longer knows whether a load was committed',
+    'look in the table for the rows of the epoch (`pawl show EPOCH`); delete those that are there, then set onForgotten: append-again for one run; keep labels longer (streaming_label_keep_max_second, label_num_threshold)',
+  ],
   LAUNCHER_UNAVAILABLE: [
     'Retryable',
     'the service that runs the state machine does not answer',

@@ -1,5 +1,7 @@
 /** What a table or Redis as a sink takes, without a single type argument. Checked by `types.test.ts`. */
-import { deadLetter, json, nullable, pipeline, type RejectedRecord, text, topic } from '../../lib/index.ts'
+
+import { doris } from '../../lib/doris.ts'
+import { deadLetter, json, nullable, pipeline, type RejectedRecord, text, topic, writeAhead } from '../../lib/index.ts'
 import { mysql } from '../../lib/mysql.ts'
 import { postgres } from '../../lib/postgres.ts'
 import { redis } from '../../lib/redis.ts'
@@ -15,6 +17,20 @@ const totals = orders.keyBy((order) => order.customer).count('count')
 const upsert = { connection, table: 't', mode: 'upsert', key: ['customer'] } as const
 
 orders.to('a', postgres({ connection, table: 'orders' }))
+orders.to('a', doris({ connection, table: 'shop.orders', row: ({ customer, cents }: Order) => ({ customer, cents }) }))
+totals.to(
+  'b',
+  doris({ ...upsert, table: 'shop.totals', row: (count: number, customer: string) => ({ customer, count }) }),
+)
+totals.to(
+  'g',
+  writeAhead({
+    async write(rows, { idempotencyKey }) {
+      for (const { key, value } of rows) `${idempotencyKey}${key?.length}${value?.toFixed()}`
+    },
+    value: json<number>(),
+  }),
+)
 orders.to('a', postgres({ connection, table: 'orders', row: ({ customer, cents }: Order) => ({ customer, cents }) }))
 totals.to('b', postgres({ ...upsert, row: (count: number, customer: string) => ({ customer, count }) }))
 totals.to(
@@ -49,6 +65,8 @@ orders.to('a', postgres({ connection, table: 'orders', row: (count: number) => (
 orders.to('a', mysql({ ...upsert, row: (order: Order, key: string) => ({ key, ...order }) }))
 // @ts-expect-error a row is an object of columns
 orders.to('a', postgres({ connection, table: 'orders', row: (order: Order) => order.cents }))
+// @ts-expect-error Doris runs no statements of one's own
+doris({ connection, table: 'shop.orders', mode: 'sql' })
 // @ts-expect-error an unknown mode
 postgres({ connection, table: 'orders', mode: 'merge' })
 // @ts-expect-error a sink needs a connection

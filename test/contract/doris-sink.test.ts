@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { doris } from '../../lib/adapters/doris/sink.ts'
+import { memoryStore } from '../../lib/adapters/memory/store.ts'
+import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
+import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { contractLanes, type SinkControls, type SinkSubject } from '../../lib/testing/contracts/sink-subject.ts'
+import { type DorisDouble, dorisDouble } from '../support/doris-double.ts'
+import { duplicateModel } from '../support/doris-loads.ts'
+import { contractRow, stagingControls } from '../support/table-contract.ts'
+
+let double: DorisDouble
+let tables = 0
+
+beforeAll(async () => {
+  double = await dorisDouble()
+})
+afterAll(() => double.stop())
+
+const anything = () => true
+
+const dorisSink = (format: 'json' | 'csv'): Implementation<SinkSubject> => ({
+  name: `Doris, ${format}`,
+  async fresh() {
+    const table = `db.rows_${tables++}`
+    double.createTable(table, duplicateModel({ k: anything, v: anything, ts: anything }))
+    const store = memoryStore()
+    const spec = doris({
+      connection: () => double.url,
+      table,
+      row: contractRow,
+      lanes: contractLanes,
+      format,
+      columns: ['k', 'v', 'ts'],
+    })
+    const context = { pipeline: `p-${tables}`, incarnation: 'unused', stage: 'test', directory: null, store }
+    const staging = stagingControls(store)
+    const controls: SinkControls = {
+      visible: async () =>
+        double.rows(table).map(({ k, v, ts }) => ({ key: k as string, value: v as string, timestampMs: Number(ts) })),
+      backup: async () => {
+        const restore = double.copyOf(table)
+        return async () => restore()
+      },
+      async dropMarker(lane) {
+        for await (const { name } of store.list(`markers/${context.pipeline}/rows/${lane}/`)) await store.delete([name])
+      },
+      // What is staged lies in two places.
+      async loseStaging(committable) {
+        double.expirePrepared()
+        await staging.loseStaging(committable)
+      },
+      async damageStaging(committable) {
+        double.expirePrepared()
+        await staging.damageStaging(committable)
+      },
+    }
+    return { open: async () => ({ sink: await spec.open('rows', context), store, controls }) }
+  },
+  differences: Object.fromEntries(
+    [
+      'refuses when it was restored to an earlier epoch',
+      'heals when the missing epochs are promoted again in order',
+      'never takes absent staging for success when it lost epochs',
+    ].map((name) => [name, 'the marker lies in the store, so a restored table is not noticed']),
+  ),
+})
+
+describe.each([dorisSink('json'), dorisSink('csv')])('a sink: $name', (implementation) => {
+  test.each(contractCases(sinkContract, implementation))('$name', ({ run }) => run())
+})
