@@ -6,7 +6,7 @@
  * Safe to repeat because: nothing that it writes is visible, no name is shared with another invocation, and its
  * result counts only if precommit is told of it.
  */
-import { PawlError } from '../model/errors.ts'
+import { isPawlError, PawlError } from '../model/errors.ts'
 import type { ObjectRef } from '../model/head.ts'
 import type { Manifest, Plan, Snapshot } from '../model/manifest.ts'
 import type { RangeText } from '../model/offsets.ts'
@@ -175,12 +175,23 @@ async function consumeRanges(task: Task): Promise<RangeText[]> {
       end: BigInt(range.end),
       topicId: range.topicId,
     }
-    for await (const batch of source.read(wanted)) {
-      program.consume(range.source, batch)
-      await between(task)
+    try {
+      for await (const batch of source.read(wanted)) {
+        program.consume(range.source, batch)
+        await between(task)
+      }
+    } catch (error) {
+      throw mayLose(job, range.source, error)
+        ? new PawlError('LOG_UNAVAILABLE', `source ${range.source} is planned again`, {}, error)
+        : error
     }
   }
   return ranges.map(({ source, partition, start, end }) => ({ source, partition, start, end }))
+}
+
+/** The log lost what the plan had found: where that is let go, the next plan names it. */
+function mayLose({ compiled }: Job, source: string, error: unknown): boolean {
+  return isPawlError(error) && error.code === 'LOG_OFFSET_LOST' && compiled.sources[source].onLostOffsets === 'skip'
 }
 
 /** What sinks have refused in earlier epochs goes to the dead letters of this one. */
