@@ -18,23 +18,26 @@ export interface Look {
   readonly due: boolean
   /** Records that are not committed yet, by partition; null when the logs could not be read. */
   readonly lag: Survey['lag'] | null
+  /** What an epoch would read now, by partition; null like the lag. */
+  readonly ranges: Survey['ranges'] | null
 }
 
 /** Never throws what a run would park for: it reports `due`, and the run shows the error. */
 export async function look(job: Job): Promise<Look> {
   const head = await job.place.ledger.read(job.compiled.topology.pipeline)
-  if (head === null) return { head, due: true, lag: null }
-  if (head.parked !== null && !parkedIsDue(job, head)) return { head, due: false, lag: null }
-  if (head.open !== null || head.committed.epoch > head.promotedThrough) return { head, due: true, lag: null }
+  if (head === null) return { head, due: true, lag: null, ranges: null }
+  if (head.parked !== null && !parkedIsDue(job, head)) return { head, due: false, lag: null, ranges: null }
+  if (head.open !== null || head.committed.epoch > head.promotedThrough)
+    return { head, due: true, lag: null, ranges: null }
   const paused = isPaused(head)
   const asked = !paused && Boolean(head.hurry || head.paused || head.refusing?.length)
   try {
     const parent = await readManifest(job, head.committed.manifest)
     const found = await survey(job, parent, limits.epochSpanMax, false)
     const due = found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found)
-    return { head, due: asked || (due && !paused), lag: found.lag }
+    return { head, due: asked || (due && !paused), lag: found.lag, ranges: found.ranges }
   } catch {
-    return { head, due: !paused, lag: null }
+    return { head, due: !paused, lag: null, ranges: null }
   }
 }
 

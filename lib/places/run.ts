@@ -17,6 +17,7 @@ import type { Invoker, RunStart } from '../ports/system.ts'
 import { StateCache } from '../state/cache.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import type { EmbeddedPlace } from './embedded.ts'
+import { type Rest, rests } from './rest.ts'
 
 /** How a pipeline is kept going. */
 export interface RunOptions {
@@ -58,6 +59,7 @@ export async function runPipeline(compiled: Compiled, options: RunOptions): Prom
     walk: await localMachine(job, options.invoker ?? null),
     startedAtMs: place.clock.nowMs(),
     watch: leaseWatch(job),
+    rest: rests(job),
   }
   let told = ''
   for (let first = true; !stopping(); ) {
@@ -85,10 +87,14 @@ interface Runner {
   readonly walk: Interpreter
   readonly startedAtMs: number
   readonly watch: LeaseWatch
+  readonly rest: Rest
 }
 
 /** Looks once, does what is due, and pauses when nothing was. */
-async function turn({ job, options, walk, startedAtMs, watch }: Runner, first: boolean): Promise<RunOutcome | null> {
+async function turn(
+  { job, options, walk, startedAtMs, watch, rest }: Runner,
+  first: boolean,
+): Promise<RunOutcome | null> {
   const { place } = options
   const { compiled } = job
   const seen = await look(job)
@@ -101,8 +107,8 @@ async function turn({ job, options, walk, startedAtMs, watch }: Runner, first: b
     // What was watched here need not be watched again by the run that takes over.
     await walk.run({ run: runKey(job, start, startedAtMs, options), watch: watch.standingBy ? watch : null })
   }
-  const pauseMs = watch.standingBy ? standbyMs : idleMs(compiled)
-  if (!seen.due || watch.standingBy) await place.clock.sleep(pauseMs, options.signal)
+  if (watch.standingBy) await place.clock.sleep(standbyMs, options.signal)
+  else if (!seen.due) await rest(seen, idleMs(compiled), options.signal)
   return null
 }
 

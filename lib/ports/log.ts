@@ -25,6 +25,11 @@ export interface LogSource {
     readonly topicId?: string
     readonly bytesMax?: number
   }): AsyncIterable<LogBatch>
+  /**
+   * Resolves when records may have come at or behind these offsets, by partition, after about `waitMs` at the latest, or
+   * earlier for any reason; rejects when the log cannot be reached. Saves looks, and tells nothing.
+   */
+  arrival?(offsets: ReadonlyMap<number, bigint>, waitMs: number): Promise<void>
   /** Tells monitoring tools how far the pipeline is (group offsets). Never read back as truth. */
   publish?(group: string, offsets: ReadonlyMap<number, bigint>): Promise<void>
   close(): Promise<void>

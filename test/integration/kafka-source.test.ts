@@ -55,6 +55,28 @@ test('brings the same records where the memory of an answer is used for the next
   expect(values(await readAll(log))).toEqual(wanted)
 })
 
+test('waits at the broker for committed records, and not for those behind it', async ({ broker }) => {
+  const topic = await freshTopic(broker, 2)
+  const log = await source(broker, topic)
+  await send(broker, topic, [{ value: '0', partition: 1 }])
+  const past = new Map([[0, 0n]])
+  const started = performance.now()
+  await log.arrival!(past.set(1, 0n), 20_000)
+  expect(performance.now() - started).toBeLessThan(10_000)
+  await log.arrival!(past.set(1, 1n), 300)
+  const other = await source(broker, topic)
+  let arrived = false
+  const waiting = other.arrival!(past, 20_000).then(() => {
+    arrived = true
+  })
+  const transaction = await transactionalProducer(broker).then((producer) => producer.transaction())
+  await transaction.send({ topic, messages: [{ value: '1', partition: 0 }] })
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(arrived).toBe(false)
+  await transaction.commit()
+  await waiting
+})
+
 test('brings keys, values, timestamps and headers as they were written', async ({ broker }) => {
   const topic = await freshTopic(broker)
   const headers = { name: Buffer.from('wert'), empty: Buffer.alloc(0) }

@@ -2,7 +2,7 @@
  * One connection to a cluster: which brokers there are, a socket to each, and requests over them.
  *
  * A socket that failed is never used again, and a socket is opened once however many ask for it at once. Fetches
- * have sockets of their own, so that a large answer does not hold up small ones. Nothing is repeated here: whether
+ * have sockets of their own, so that a large answer does not hold up small ones, and so has what waits for records. Nothing is repeated here: whether
  * that is safe is for the caller to know. Errors leave as `PawlError`, and none holds a credential.
  */
 import { PawlError } from '../../model/errors.ts'
@@ -46,7 +46,7 @@ export class KafkaConnection implements KafkaLink {
   }
 
   async send<T>(broker: BrokerChoice, request: WireRequest<T>, timeoutMs?: number): Promise<T> {
-    const purpose = request.apiKey === fetchKey ? 'fetch' : 'request'
+    const purpose = request.slow ? 'wait' : request.apiKey === fetchKey ? 'fetch' : 'request'
     const channel = broker === 'any' ? await this.#anyChannel() : await this.#channelOf(broker, purpose)
     const payload = await this.#exchange(channel, request, timeoutMs ?? 0)
     try {

@@ -51,6 +51,13 @@ export interface KafkaJsRequestQueue {
   readonly pending: readonly unknown[]
   readonly throttledUntil: number
   scheduleCheckPendingRequests(): void
+  readonly inflight: ReadonlyMap<number, KafkaJsSentRequest>
+  requestTimeoutIntervalId: NodeJS.Timeout | null
+  /** Called when the socket is open. */
+  scheduleRequestTimeoutCheck(): void
+  isConnected(): boolean
+  /** Clears the interval. */
+  destroy(): void
   push(request: {
     readonly entry: {
       readonly apiKey: number
@@ -64,6 +71,13 @@ export interface KafkaJsRequestQueue {
     readonly requestTimeout: number
     readonly sendRequest: () => void
   }): void
+}
+
+/** A request that waits for its answer. */
+interface KafkaJsSentRequest {
+  readonly sentAt: number
+  readonly requestTimeout: number
+  timeoutRequest(): void
 }
 
 /** A connection with what the broker speaks, not yet open. */
@@ -110,6 +124,7 @@ export async function kafkaJsChannel(options: KafkaJsConnectionOptions): Promise
   const broker = new Broker({ connectionPool: pool, logger, allowAutoTopicCreation: false })
   const [connection] = pool.pool
   quieten(connection.requestQueue)
+  checkSeldom(connection.requestQueue, options.requestTimeoutMs)
   keepWhole(connection)
   return {
     connection,
@@ -144,6 +159,19 @@ function keepWhole(connection: KafkaJsConnection): void {
   connection.processData = (piece) => {
     if (connection.bytesBuffered === 0) connection.chunks.length = 0
     take(piece)
+  }
+}
+
+/** kafkajs looks for requests without an answer ten times a second, however long they may take: most of an idle socket's cost. */
+function checkSeldom(queue: KafkaJsRequestQueue, requestTimeoutMs: number): void {
+  queue.scheduleRequestTimeoutCheck = () => {
+    queue.destroy()
+    const check = () => {
+      for (const request of queue.inflight.values())
+        if (Date.now() - request.sentAt > request.requestTimeout) request.timeoutRequest()
+      if (!queue.isConnected()) queue.destroy()
+    }
+    queue.requestTimeoutIntervalId = setInterval(check, Math.min(Math.max(requestTimeoutMs / 10, 100), 1000))
   }
 }
 

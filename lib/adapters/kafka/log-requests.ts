@@ -6,7 +6,7 @@
  * Format: https://kafka.apache.org/protocol#protocol_messages
  */
 import type { AbortedTransaction } from '../../model/record-decode.ts'
-import { flexibleReader } from './flexible.ts'
+import { flexibleLength, flexibleReader } from './flexible.ts'
 import { WireReader, type WireRequest, WireWriter } from './wire.ts'
 
 /** Whether a reader sees records of transactions that are open or aborted. */
@@ -61,6 +61,35 @@ export function fetch(request: FetchRequest): WireRequest<FetchAnswer> {
   at = body.writeInt8(1, at)
   at = body.writeInt8(1, at) + 1
   return { apiKey: 1, apiVersion: 13, apiName: 'Fetch', body: [body.subarray(0, at)], decode: decodeFetch }
+}
+
+/**
+ * Answered when one of these partitions has a record at its offset that the isolation lets through, and after `waitMs` at
+ * the latest; also when the broker is not to be asked. What is in the answer does not matter.
+ */
+export function awaitRecords(
+  request: Pick<FetchRequest, 'topicId' | 'isolation' | 'waitMs'>,
+  offsets: readonly (readonly [partition: number, offset: bigint])[],
+): WireRequest<void> {
+  const { topicId, isolation, waitMs } = request
+  const body = new WireWriter()
+    .int8(0)
+    .int32(-1)
+    .int32(waitMs)
+    .int32(1)
+    .int32(1)
+    .int8(level(isolation))
+    .int32(0)
+    .int32(-1)
+  const parts = [body.take(), Buffer.of(2), Buffer.from(topicId, 'hex'), flexibleLength(offsets.length + 1)]
+  for (const [partition, offset] of offsets) {
+    // Epochs and log start unknown; as little as there is.
+    const one = new WireWriter().int32(partition).int32(-1).int64(offset).int32(-1).int64(-1n).int32(1).int8(0)
+    parts.push(one.take())
+  }
+  // Tags of the topic, nothing forgotten, no rack, tags.
+  parts.push(Buffer.of(0, 1, 1, 0))
+  return { apiKey: 1, apiVersion: 13, apiName: 'Fetch', body: parts, decode: () => undefined, slow: true }
 }
 
 function decodeFetch(answer: Buffer): FetchAnswer {

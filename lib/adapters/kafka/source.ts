@@ -98,6 +98,10 @@ export class KafkaSource implements LogSource {
     yield* readRange(this.#view, range, { ...this.#options, fetchBytesMax, topicId })
   }
 
+  async arrival(offsets: ReadonlyMap<number, bigint>, waitMs: number): Promise<void> {
+    await this.#view.arrival(offsets, waitMs, this.#options.isolation)
+  }
+
   async publish(group: string, offsets: ReadonlyMap<number, bigint>): Promise<void> {
     if (offsets.size === 0) return
     await this.#askGroup(group, commitGroup(group, this.#options.topic, offsets), ({ errors }) => errors)

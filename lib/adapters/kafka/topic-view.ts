@@ -8,13 +8,14 @@ import { PawlError } from '../../model/errors.ts'
 import { partitionMissing } from '../shared/log-ranges.ts'
 import type { KafkaLink, TopicLayout } from './link.ts'
 import { readCode, readRefused } from './log-errors.ts'
-import { type Isolation, listOffsets } from './log-requests.ts'
+import { awaitRecords, type Isolation, listOffsets } from './log-requests.ts'
 import type { WireRequest } from './wire.ts'
 
 export class TopicView {
   readonly topic: string
   readonly #link: KafkaLink
   #layout: TopicLayout | null = null
+  readonly #waiting = new Map<number, Promise<void>>()
 
   constructor(link: KafkaLink, topic: string) {
     this.#link = link
@@ -67,6 +68,24 @@ export class TopicView {
       offsets[partition] = offset
     }
     return offsets
+  }
+
+  /** Resolves when one of the leaders has records at or behind the offsets, or has waited long enough. */
+  async arrival(offsets: ReadonlyMap<number, bigint>, waitMs: number, isolation: Isolation): Promise<void> {
+    const { topicId, leaders } = await this.layout()
+    const byLeader = Map.groupBy(offsets, ([partition]) => leaders[partition] ?? -1)
+    await Promise.race(
+      [...byLeader].map(([node, mine]) => {
+        // One that still waits was asked for the same: nothing has come there since.
+        const waiting =
+          this.#waiting.get(node) ??
+          this.#askNode(node, awaitRecords({ topicId, isolation, waitMs }, mine)).finally(() =>
+            this.#waiting.delete(node),
+          )
+        this.#waiting.set(node, waiting)
+        return waiting
+      }),
+    )
   }
 
   async #askNode<T>(node: number, request: WireRequest<T>): Promise<T> {

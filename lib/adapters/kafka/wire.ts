@@ -13,6 +13,8 @@ export interface WireRequest<T> {
   readonly apiName: string
   readonly body: readonly Buffer[]
   decode(answer: Buffer): T
+  /** The answer is held back for long: it is waited for on a socket of its own. */
+  readonly slow?: true
 }
 
 /** Builds a request body; grows as needed. */
