@@ -59,7 +59,7 @@ async function disturbed(index: number, mishap: Mishap): Promise<string | null> 
 }
 
 test.each<Mishap>(['crash before', 'crash after', 'answer lost', 'never sent'])(
-  'promotes once whatever call meets this: %s',
+  'case 2: promotes once, with all of its files there, whatever call meets this: %s',
   async (mishap) => {
     const met: string[] = []
     for (let index = 0; ; index++) {
@@ -109,7 +109,7 @@ test('puts a data file there again that was cleaned up before the log named it',
   expect(await tableRows(seen)).toEqual(shownOf(1))
 })
 
-test('leaves nothing in the table of an attempt that failed', async () => {
+test('case 14: leaves nothing in the table of an attempt that failed', async () => {
   const seen = freshTable()
   const { rig } = await failingRig(seen)
   await rig.driver.register()
