@@ -66,8 +66,7 @@ export function shareOf(calls: EpochCalls, load: Load): Calls {
     for (const [who, asked] of Object.entries(part)) {
       sum[who] ??= {}
       const own = sum[who]
-      for (const [one, count] of Object.entries(asked) as [Asked, number][])
-        own[one] = (own[one] ?? 0) + count * weight
+      for (const [one, count] of Object.entries(asked) as [Asked, number][]) own[one] = (own[one] ?? 0) + count * weight
     }
   }
   return sum

@@ -11,6 +11,7 @@ import { collectCommand } from './collect.ts'
 import { diffCommand } from './compare-file.ts'
 import { consumeCommand } from './consume.ts'
 import { drainCommand } from './drain.ts'
+import { costCommand } from './estimate-cost.ts'
 import { epochsCommand } from './list-epochs.ts'
 import { sinksCommand } from './list-sinks.ts'
 import { type Command, commandHelp, parseArguments } from './parse-arguments.ts'
@@ -44,6 +45,7 @@ const commands: readonly Command[] = [
   collectCommand,
   sinksCommand,
   simulateCommand,
+  costCommand,
 ]
 
 /** Runs the command line and ends the process. */

@@ -35,7 +35,7 @@ import type { Compiled } from '../stream/compiled.ts'
 import type { Stream } from '../stream/language.ts'
 import { pipeline } from '../stream/pipeline.ts'
 import { topic } from '../stream/topic.ts'
-import { type Asked, counted, type Counter } from './counted.ts'
+import { type Asked, type Counter, counted } from './counted.ts'
 
 /** What of a pipeline decides how much an epoch asks for. */
 export interface EpochShape {
@@ -184,7 +184,15 @@ async function walk(
   const definition = machine({ resources, settings: compiled.settings })
   const walker = await interpreter({ definition, steps: handlers, clock, retryPauseMs: 0 })
   const startedAtMs = clock.nowMs()
-  const run: RunKey = { pipeline: id, id: `${sequence}`, sequence, place: here, lingerMs: 0, resume: false, startedAtMs }
+  const run: RunKey = {
+    pipeline: id,
+    id: `${sequence}`,
+    sequence,
+    place: here,
+    lingerMs: 0,
+    resume: false,
+    startedAtMs,
+  }
   counter.note('machine', 'execution')
   await walker.run({ run })
 }
