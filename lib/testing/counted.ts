@@ -35,7 +35,7 @@ export interface Counter {
   /** Begins at zero, or at what was counted before. */
   reset(from?: Calls): void
   /** The place as one function sees it, counted under its name. */
-  place(who: string, place: Place): Place
+  place<P extends Pick<Place, 'ledger' | 'store'>>(who: string, place: P): P
 }
 
 /** Bytes of an item beside its text: key, revision, checksum and the names of all of them, with what an item costs. */

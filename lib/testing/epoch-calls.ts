@@ -28,6 +28,7 @@ import type { RunKey, StepOutput } from '../model/steps.ts'
 import type { Wake } from '../model/wake.ts'
 import type { Place } from '../ports/place.ts'
 import type { Sink } from '../ports/sink.ts'
+import type { Store } from '../ports/store.ts'
 import type { RunStart, Telemetry } from '../ports/system.ts'
 import { StateCache } from '../state/cache.ts'
 import { compile } from '../stream/compile.ts'
@@ -117,7 +118,8 @@ function benchOf(shape: EpochShape, telemetry: Telemetry = { emit: () => {} }) {
   const jobOf = (name: string): Job => {
     const known = jobs.get(name)
     if (known !== undefined) return known
-    const job = { compiled, place: counter.place(name, place), states: new StateCache(), warm: new Map() }
+    const own = counter.place(name, place)
+    const job = { compiled, place: { ...own, sink: sinksOn(own.store) }, states: new StateCache(), warm: new Map() }
     jobs.set(name, job)
     return job
   }
@@ -208,12 +210,10 @@ function transitionsAfter(name: StepName, output: StepOutput): number {
 
 const here = 'here'
 
-function placeOf(logs: ReadonlyMap<string, MemoryLog>, starts: RunStart[], telemetry: Telemetry): Place {
-  const sinks = new Map<string, Sink>()
-  const store = memoryStore()
+function placeOf(logs: ReadonlyMap<string, MemoryLog>, starts: RunStart[], telemetry: Telemetry): Omit<Place, 'sink'> {
   return {
     ledger: memoryLedger(),
-    store,
+    store: memoryStore(),
     launcher: {
       async start(run) {
         starts.push(run)
@@ -226,13 +226,18 @@ function placeOf(logs: ReadonlyMap<string, MemoryLog>, starts: RunStart[], telem
     telemetry,
     place: here,
     source: async (_pipeline, id) => logs.get(id)!,
-    async sink(pipelineId, id, spec, incarnation) {
-      if (spec.kind !== 'sink') throw new TypeError(`sink ${id} is not in memory`)
-      const context = { pipeline: pipelineId, incarnation, stage: 'count', directory: null, store }
-      const sink = sinks.get(id) ?? (await spec.open(id, context))
-      sinks.set(id, sink)
-      return sink
-    },
+  }
+}
+
+/** Opens the sinks of one function, which read staging back from its own store. */
+function sinksOn(store: Store): Place['sink'] {
+  const sinks = new Map<string, Sink>()
+  return async (pipelineId, id, spec, incarnation) => {
+    if (spec.kind !== 'sink') throw new TypeError(`sink ${id} is not in memory`)
+    const context = { pipeline: pipelineId, incarnation, stage: 'count', directory: null, store }
+    const sink = sinks.get(id) ?? (await spec.open(id, context))
+    sinks.set(id, sink)
+    return sink
   }
 }
 
