@@ -95,14 +95,14 @@ function scaled(calls: Calls, by: number): Calls {
 
 function combined(calls: Calls, other: Calls, by: (a: number, b: number) => number): Calls {
   const names = [...new Set([...Object.keys(calls), ...Object.keys(other)])]
-  return Object.fromEntries(
-    names.map((name) => {
-      const [a, b] = [calls[name] ?? {}, other[name] ?? {}]
-      const asked = [...new Set([...Object.keys(a), ...Object.keys(b)])] as Asked[]
-      const counts = asked.map((one) => [one, by(a[one] ?? 0, b[one] ?? 0)] as const)
-      return [name, Object.fromEntries(counts.filter(([, count]) => count !== 0))]
-    }),
-  )
+  const rows = names.map((name) => {
+    const [a, b] = [calls[name] ?? {}, other[name] ?? {}]
+    const asked = [...new Set([...Object.keys(a), ...Object.keys(b)])] as Asked[]
+    const counts = asked.map((one) => [one, by(a[one] ?? 0, b[one] ?? 0)] as const)
+    return [name, counts.filter(([, count]) => count !== 0)] as const
+  })
+  const filled = rows.filter(([, counts]) => counts.length > 0)
+  return Object.fromEntries(filled.map(([name, counts]) => [name, Object.fromEntries(counts)]))
 }
 
 function benchOf(shape: EpochShape, telemetry: Telemetry = { emit: () => {} }) {

@@ -55,20 +55,20 @@ describe('pawl cost', () => {
     expect(ten.variablePerMonth).toBeLessThan(second.variablePerMonth / 4)
     expect(express.variablePerMonth).toBeLessThan(second.variablePerMonth / 3)
     expect(express.load.runEpochs / express.load.epochsPerSecond).toBeLessThanOrEqual(240)
-  })
+  }, 60_000)
 
   test('lets epochs follow each other no faster than they can, and says so when a task is too slow', async () => {
     const fast = await answer('--rate', '1000', '--interval', '10')
     expect(1 / fast.load.epochsPerSecond).toBeCloseTo(fast.epochSeconds, 1)
     const { stdout } = await words.pawl(['cost', 'words.ts', '--rate', '100000', '--task-rate', '1000'])
     expect(stdout).toContain('TOO SLOW for this load')
-  })
+  }, 60_000)
 
   test('splits over the shards what one task would take too long for', async () => {
     const args = ['--rate', '200000', '--interval', '2000', '--shards', '4']
     expect((await answer(...args)).shape.split).toBe(true)
     expect((await answer(...args, '--task-rate', '10000000')).shape.split).toBe(false)
-  })
+  }, 60_000)
 
   test('refuses what it does not understand', async () => {
     const without = await words.pawl(['cost', 'words.ts'])
