@@ -4,6 +4,7 @@
  * Requests are counted, on a pipeline of the same shape that runs in memory; durations are assumed and marked as such;
  * prices are a table with its date. Next to it stands the least that Managed Flink costs.
  */
+import { metricCount } from '../adapters/cloudwatch/metrics.ts'
 import { emfTelemetry } from '../adapters/cloudwatch/telemetry.ts'
 import { awsPrices, dollarsFor, managedFlinkMonth, monthHours, pricesAsOf } from '../model/aws-prices.ts'
 import { PawlError } from '../model/errors.ts'
@@ -69,7 +70,7 @@ async function settled(compiled: Compiled, options: Options, count: typeof count
     const telemetry = emfTelemetry({ write: (line) => lines.push(line), namespace: 'Pawl/cost', nowMs: () => 0 })
     const calls = await count(question.shape, telemetry)
     const load = { ...question.load, logBytes: logBytesOf(lines) }
-    const answer = answerOf({ ...question, load }, calls, metricsIn(lines))
+    const answer = answerOf({ ...question, load }, calls)
     const takesMs = Math.ceil(answer.epochSeconds * 1000)
     if (takesMs <= 1010 / load.epochsPerSecond || takesMs <= intervalMs || stretches === stretchesMax)
       return { answer, calls }
@@ -83,21 +84,6 @@ function logBytesOf(lines: readonly string[]): number {
     (line) => line.includes('"event":"committed"') && line.includes('EpochsCommitted'),
   ).length
   return lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 26, 0) / Math.max(1, commits)
-}
-
-/** How many metrics the lines make: each name with each combination of its dimensions' values. */
-function metricsIn(lines: readonly string[]): number {
-  const seen = new Set<string>()
-  for (const line of lines) {
-    const fields = JSON.parse(line) as Record<string, unknown>
-    const { CloudWatchMetrics = [] } = (fields._aws ?? {}) as {
-      CloudWatchMetrics?: readonly { Dimensions: readonly string[][]; Metrics: readonly { Name: string }[] }[]
-    }
-    for (const { Dimensions, Metrics } of CloudWatchMetrics)
-      for (const names of Dimensions)
-        for (const { Name } of Metrics) seen.add(JSON.stringify([Name, ...names.map((name) => fields[name])]))
-  }
-  return seen.size
 }
 
 interface Question {
@@ -176,12 +162,11 @@ function choiceOf<T extends string>(options: Options, name: string, choices: rea
 type Answer = ReturnType<typeof answerOf>
 
 /** Alarms and dashboards of the construct; a test holds them against the template. */
-export const fixedOfDeployment = Object.freeze({ alarms: 3, dashboards: 0 })
+export const fixedOfDeployment = Object.freeze({ alarms: 8, dashboards: 1 })
 
 function answerOf(
   { pipeline, shape, load, recordBytes, endpointZones }: Question & { readonly load: Load },
   calls: EpochCalls,
-  metrics: number,
 ) {
   const share = shareOf(calls, load)
   const epochsPerMonth = load.epochsPerSecond * 3600 * monthHours
@@ -193,7 +178,8 @@ function answerOf(
     dollarsPerMillion: dollarsFor(price, perEpoch * epochsPerMillion),
     dollarsPerMonth: dollarsFor(price, perEpoch * epochsPerMonth),
   }))
-  const parts: FixedParts = { metrics, ...fixedOfDeployment, endpointZones }
+  const splits = { topic: shape.sources, sink: shape.lanes.length, operator: shape.stateful }
+  const parts: FixedParts = { metrics: metricCount(splits), ...fixedOfDeployment, endpointZones }
   const fixed = fixedLines(parts)
   const sumOf = (all: readonly number[]) => all.reduce((sum, one) => sum + one, 0)
   const tasks = shape.split ? shape.shards : 1

@@ -12,15 +12,9 @@ import { type MemoryLog, memoryLog } from '../adapters/memory/log.ts'
 import { seededRandom } from '../adapters/memory/random.ts'
 import { memory } from '../adapters/memory/spec.ts'
 import { memoryStore } from '../adapters/memory/store.ts'
-import { abort } from '../epoch/abort.ts'
-import { commit } from '../epoch/commit.ts'
-import { finalize } from '../epoch/finalize.ts'
+import { stepCalls } from '../epoch/execute.ts'
 import type { Job } from '../epoch/job.ts'
-import { machine, type StepName, stepNames, taskStates } from '../epoch/machine.ts'
-import { operate } from '../epoch/operate.ts'
-import { plan } from '../epoch/plan.ts'
-import { precommit } from '../epoch/precommit.ts'
-import { promote } from '../epoch/promote.ts'
+import { machine, type StepName, stepNames, taskStates, transitionsOf } from '../epoch/machine.ts'
 import { ring } from '../epoch/ring.ts'
 import { wake } from '../epoch/wake.ts'
 import { text } from '../model/serde.ts'
@@ -70,7 +64,6 @@ export interface EpochCalls {
   readonly tick: Calls
 }
 
-const steps = { plan, operate, precommit, commit, promote, finalize, abort }
 const shortRun = 2
 const longRun = 22
 
@@ -173,8 +166,8 @@ async function walk(
 ): Promise<void> {
   const call = async (name: StepName, input: never) => {
     counter.note(name, 'invocation')
-    const output: unknown = await steps[name](jobOf(name), input)
-    for (let i = transitionsAfter(name, output as StepOutput); i > 0; i--) counter.note('machine', 'transition')
+    const output = await stepCalls(jobOf(name))[taskStates[name]](input)
+    counter.note('machine', 'transition', transitionsOf(name, (output as Partial<StepOutput>).next ?? null))
     if (name === 'finalize') await finalized()
     return output
   }
@@ -197,15 +190,6 @@ async function walk(
   }
   counter.note('machine', 'execution')
   await walker.run({ run })
-}
-
-/** Transitions that a step stands for: its own, the choice after it, and the state that the choice leads to. */
-function transitionsAfter(name: StepName, output: StepOutput): number {
-  if (name === 'operate' || name === 'promote' || name === 'finalize') return 1
-  // Commit leads to the promote Map by itself.
-  if (name === 'commit') return 2
-  const led = { operate: 1, promote: 1, wait: 1, leave: 1, commit: 0, plan: 0 }
-  return 2 + led[output.next]
 }
 
 const here = 'here'

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { managedFlinkMonth } from '../../lib/model/aws-prices.ts'
 import { project } from './command.ts'
@@ -68,6 +69,17 @@ describe('pawl cost', () => {
     const args = ['--rate', '200000', '--interval', '2000', '--shards', '4']
     expect((await answer(...args)).shape.split).toBe(true)
     expect((await answer(...args, '--task-rate', '10000000')).shape.split).toBe(false)
+  }, 60_000)
+
+  test('says in docs/cost.md what it says here', async () => {
+    const page = readFileSync(new URL('../../docs/cost.md', import.meta.url), 'utf8')
+    const shown = [...page.matchAll(/```sh\npawl (cost .*)\n```\n\n```text\n([^`]*)```/g)]
+    expect(shown.length).toBe(2)
+    for (const [, command, text] of shown) {
+      const args = command.split(' ').map((word) => (word.endsWith('.ts') ? `node_modules/pawl/${word}` : word))
+      const { stdout, stderr } = await words.pawl(args)
+      expect(`${stderr}${stdout}`).toBe(text)
+    }
   }, 60_000)
 
   test('refuses what it does not understand', async () => {
