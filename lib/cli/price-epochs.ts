@@ -5,8 +5,8 @@
  * each kind takes what is published of it, and a task takes so many records a second. All assumptions stand here.
  */
 import { awsPrices, dollarsFor, monthHours, type Price } from '../model/aws-prices.ts'
-import type { Asked } from '../testing/counted.ts'
-import type { Calls, EpochCalls } from '../testing/epoch-calls.ts'
+import type { Asked, Calls } from '../testing/counted.ts'
+import type { EpochCalls } from '../testing/epoch-calls.ts'
 
 /** Milliseconds that a call takes, warm: medians published for DynamoDB, "tens of milliseconds" for S3. */
 export const assumedMs: Readonly<Partial<Record<Asked, number>>> = Object.freeze({

@@ -8,7 +8,6 @@
 import type { Ledger } from '../ports/ledger.ts'
 import type { Place } from '../ports/place.ts'
 import type { Store } from '../ports/store.ts'
-import type { Calls } from './epoch-calls.ts'
 
 /** What can be asked for and is paid. */
 export type Asked =
@@ -27,6 +26,9 @@ export type Asked =
   | 'ListObjects'
   | 'DeleteObjects'
   | 'createdBytes'
+
+/** What was asked for, by who asked: a step, `trigger`, `tick` or `machine`. */
+export type Calls = Readonly<Record<string, Readonly<Partial<Record<Asked, number>>>>>
 
 /** Counts by who asks. */
 export interface Counter {

@@ -30,7 +30,7 @@ import type { Compiled } from '../stream/compiled.ts'
 import type { Stream } from '../stream/language.ts'
 import { pipeline } from '../stream/pipeline.ts'
 import { topic } from '../stream/topic.ts'
-import { type Asked, type Counter, counted } from './counted.ts'
+import { type Asked, type Calls, type Counter, counted } from './counted.ts'
 
 /** What of a pipeline decides how much an epoch asks for. */
 export interface EpochShape {
@@ -48,9 +48,6 @@ export interface EpochShape {
   /** All input is there at once, so that no epoch waits for its interval. */
   readonly backlog?: boolean
 }
-
-/** What was asked for, by who asked: a step, `trigger`, `tick` or `machine`. */
-export type Calls = Readonly<Record<string, Readonly<Partial<Record<Asked, number>>>>>
 
 /** What a pipeline of a shape takes. */
 export interface EpochCalls {
@@ -173,11 +170,11 @@ async function walk(
   }
   const resources = Object.fromEntries(stepNames.map((name) => [name, `local:${name}`])) as Record<StepName, string>
   const { clock } = jobOf('plan').place
-  const handlers = Object.fromEntries(
+  const called = Object.fromEntries(
     stepNames.map((name) => [taskStates[name], (input: never) => call(name, input)] as const),
   )
   const definition = machine({ resources, settings: compiled.settings })
-  const walker = await interpreter({ definition, steps: handlers, clock, retryPauseMs: 0 })
+  const walker = await interpreter({ definition, steps: called, clock, retryPauseMs: 0 })
   const startedAtMs = clock.nowMs()
   const run: RunKey = {
     pipeline: id,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Asked } from '../../lib/testing/counted.ts'
-import { type Calls, countEpochCalls, type EpochShape } from '../../lib/testing/epoch-calls.ts'
+import type { Asked, Calls } from '../../lib/testing/counted.ts'
+import { countEpochCalls, type EpochShape } from '../../lib/testing/epoch-calls.ts'
 
 const plain: EpochShape = {
   sources: 1,

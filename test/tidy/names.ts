@@ -51,8 +51,8 @@ export const nounFiles = new Set([
 export const verbs = new Set(
   [
     'abort amend await begin claim close collect commit compare consume create decide diagnose drain',
-    'execute fail finalize gather heal judge leave list load look observe open operate parse pause plan',
-    'precommit print produce promote read reassign recover register renew report restart resume ring run seal show',
+    'estimate execute fail finalize gather heal judge leave list load look observe open operate parse pause plan',
+    'precommit price print produce promote read reassign recover register renew report restart resume ring run seal show',
     'simulate split start steer step survey verify wait wake watch write',
   ].flatMap((line) => line.split(' ')),
 )
