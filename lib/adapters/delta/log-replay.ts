@@ -86,12 +86,21 @@ export async function readEntries(
   for (let at = from + 1; at <= to; at += entriesAtOnce) {
     const count = Math.min(entriesAtOnce, to - at + 1)
     const read = await Promise.all(Array.from({ length: count }, (_, i) => files.read(entryName(at + i))))
-    for (const bytes of read) {
+    for (const [i, bytes] of read.entries()) {
       if (bytes === null) return null
-      actions.push(...parseEntry(bytes, kinds))
+      actions.push(...parsed(bytes, kinds, files, at + i))
       last = bytes
     }
   }
   if (last === null && from >= 0) last = await files.read(entryName(from))
   return { entrySha256: last === null ? '' : sha256Of([last]), actions }
+}
+
+function parsed(bytes: Buffer, kinds: ReadonlySet<ActionKind>, files: TableFiles, version: number): Action[] {
+  try {
+    return parseEntry(bytes, kinds)
+  } catch (error) {
+    const fault = `${files.location}: entry ${version} is not readable`
+    throw new PawlError('DELTA_LOG_DAMAGED', fault, { table: files.location, version }, error)
+  }
 }

@@ -66,7 +66,7 @@ export function assertProtocol(protocol: Protocol, location: string): void {
 
 /** Metadata with the columns that the table lacks; null when it lacks none. Throws `SINK_SCHEMA_INVALID`. */
 export function evolved(metaData: MetaData, form: TableForm, location: string): MetaData | null {
-  const { fields } = JSON.parse(metaData.schemaString) as { readonly fields: readonly Field[] }
+  const fields = fieldsOf(metaData, location)
   if (metaData.format.provider !== 'parquet') throw schemaFault(location, `has files of ${metaData.format.provider}`)
   const partitions = metaData.partitionColumns
   if (partitions.join('\0') !== form.partitionBy.join('\0')) {
@@ -88,6 +88,14 @@ export function evolved(metaData: MetaData, form: TableForm, location: string): 
       throw schemaFault(location, `has no column ${name}, and rows that are there have no value for it`, name)
   }
   return { ...metaData, schemaString: JSON.stringify({ type: 'struct', fields: [...fields, ...added.map(fieldOf)] }) }
+}
+
+function fieldsOf({ schemaString }: MetaData, location: string): readonly Field[] {
+  try {
+    return (JSON.parse(schemaString) as { readonly fields: readonly Field[] }).fields
+  } catch (error) {
+    throw new PawlError('DELTA_LOG_DAMAGED', `${location}: the schema is not readable`, { table: location }, error)
+  }
 }
 
 function assertSame(column: ParquetColumn, field: Field, location: string): void {

@@ -4,7 +4,7 @@
  * Creation is conditional (`If-None-Match`), as for the store's objects: other engines that write the same log must
  * write conditionally too, which all do that support S3 without a lock table.
  */
-import { PawlError } from '../../model/errors.ts'
+import { isPawlError, PawlError } from '../../model/errors.ts'
 import { type AwsOptions, tryAgain } from '../shared/aws.ts'
 import type { TableFiles } from '../shared/table-files.ts'
 import { type Bucket, checksumOf, deedOn, lazyBucket } from './client.ts'
@@ -26,11 +26,21 @@ export function s3TableFiles(location: string, options: S3TableOptions = {}): Ta
   const bucket = lazyBucket({ ...options, bucket: name, prefix: prefix === '' ? '' : `${prefix}/` })
   return {
     location: prefix === '' ? `s3://${name}` : `s3://${name}/${prefix}`,
-    create: async (file, bytes) => createObject(await bucket.open(), file, [bytes]),
-    replace: async (file, bytes) => replaceObject(await bucket.open(), file, bytes),
-    read: async (file) => readObject(await bucket.open(), file),
-    list: async (folder, after) => listFolder(await bucket.open(), folder, after),
+    create: (file, bytes) => asSink(async () => createObject(await bucket.open(), file, [bytes])),
+    replace: (file, bytes) => asSink(async () => replaceObject(await bucket.open(), file, bytes)),
+    read: (file) => asSink(async () => readObject(await bucket.open(), file)),
+    list: (folder, after) => asSink(async () => listFolder(await bucket.open(), folder, after)),
     close: bucket.close,
+  }
+}
+
+/** A bucket that does not answer is the sink here, not the store of the pipeline. */
+async function asSink<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (error) {
+    if (!isPawlError(error) || error.code !== 'STORE_UNAVAILABLE') throw error
+    throw new PawlError('SINK_UNAVAILABLE', `cannot reach the table (${error.message})`, error.details, error)
   }
 }
 

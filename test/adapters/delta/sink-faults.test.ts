@@ -210,3 +210,23 @@ test('refuses a log with a hole', async () => {
     message: expect.stringContaining('entry 3 is missing, 4 is there'),
   })
 })
+
+test('refuses a log whose entry or schema is not readable', async () => {
+  const seen = freshTable()
+  const { rig } = await failingRig(seen)
+  await rig.driver.register()
+  const [first] = await rig.commit(1, rowsOf(1))
+  const [created] = (await logEntries(seen)).flat().filter(({ metaData }) => metaData !== undefined)
+  const broken = { ...created!.metaData, schemaString: '{"fie' } as never
+  await seen.write(entryName(3), entryBytes([{ metaData: broken }]))
+  await expect(rig.promote(first!)).rejects.toMatchObject({
+    code: 'DELTA_LOG_DAMAGED',
+    message: expect.stringContaining('the schema is not readable'),
+  })
+  await seen.write(entryName(3), Buffer.from('{"txn":{"appId'))
+  await rig.restart()
+  await expect(rig.promote(first!)).rejects.toMatchObject({
+    code: 'DELTA_LOG_DAMAGED',
+    message: expect.stringContaining('entry 3 is not readable'),
+  })
+})
