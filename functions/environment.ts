@@ -35,6 +35,8 @@ export interface FunctionEnvironment {
   readonly PAWL_KAFKA: string
   /** JSON of the checkpoint settings in which the deployment differs from the pipeline file. */
   readonly PAWL_CHECKPOINT?: string
+  /** Only where the trigger lays events down and epochs read them there. */
+  readonly PAWL_INTAKE?: 'event'
   /** Only where runs are started. */
   readonly PAWL_STATE_MACHINE?: string
 }
@@ -47,7 +49,15 @@ export interface ParsedEnvironment extends FunctionEnvironment {
 
 /** The environment of this process. Throws when the construct did not write it. */
 export function environmentOf(env: NodeJS.ProcessEnv): ParsedEnvironment {
-  const { PAWL_BUCKET, PAWL_TABLE, PAWL_STAGE, PAWL_KAFKA, PAWL_CHECKPOINT = '{}', PAWL_STATE_MACHINE } = env
+  const {
+    PAWL_BUCKET,
+    PAWL_TABLE,
+    PAWL_STAGE,
+    PAWL_KAFKA,
+    PAWL_CHECKPOINT = '{}',
+    PAWL_STATE_MACHINE,
+    PAWL_INTAKE,
+  } = env
   if (!PAWL_BUCKET || !PAWL_TABLE || !PAWL_STAGE || !PAWL_KAFKA)
     throw new Error('PAWL_BUCKET, PAWL_TABLE, PAWL_STAGE and PAWL_KAFKA are needed; the construct sets them')
   return {
@@ -56,6 +66,7 @@ export function environmentOf(env: NodeJS.ProcessEnv): ParsedEnvironment {
     PAWL_STAGE,
     PAWL_KAFKA,
     ...(PAWL_STATE_MACHINE === undefined ? {} : { PAWL_STATE_MACHINE }),
+    ...(PAWL_INTAKE === 'event' ? { PAWL_INTAKE } : {}),
     kafka: JSON.parse(PAWL_KAFKA),
     checkpoint: JSON.parse(PAWL_CHECKPOINT),
   }

@@ -15,6 +15,7 @@ import type { Job } from '../lib/epoch/job.ts'
 import type { StepName } from '../lib/epoch/machine.ts'
 import type { CheckpointSettings } from '../lib/model/settings.ts'
 import { type DeployedOptions, type DeployedPlace, openDeployedPlace } from '../lib/places/deployed.ts'
+import type { ClusterSpec, OpenContext } from '../lib/ports/spec.ts'
 import { StateCache } from '../lib/state/cache.ts'
 import { compile } from '../lib/stream/compile.ts'
 import type { Compiled } from '../lib/stream/compiled.ts'
@@ -64,6 +65,20 @@ function withCheckpoint(
   return { ...given, settings: { ...given.settings, checkpoint: { ...given.settings.checkpoint, ...checkpoint } } }
 }
 
+/** True where the trigger lays events down. */
+export const takesEventsIn = environmentOf(process.env).PAWL_INTAKE === 'event'
+
+/** The brokers, as this function reaches them. No call is made before it is used. */
+export function brokers(): ClusterSpec {
+  return kafka(kafkaOptionsOf(environmentOf(process.env).kafka, secretCredentials))
+}
+
+/** What a source or sink of its own is opened with. */
+export function contextOf({ place: { store } }: Job): OpenContext {
+  const { pipeline } = compiled.topology
+  return { pipeline, incarnation: '', stage: environmentOf(process.env).PAWL_STAGE, directory: null, store }
+}
+
 async function awake(launcherOf: LauncherOf | undefined): Promise<Job['place']> {
   // Sockets whose end arrived during the freeze are heard of before they are used.
   await new Promise((resolve) => setImmediate(resolve))
@@ -84,7 +99,8 @@ function openPlace(launcherOf: LauncherOf | undefined): DeployedPlace {
     bucket,
     table,
     stage,
-    cluster: kafka(kafkaOptionsOf(environment.kafka, secretCredentials)),
+    cluster: brokers(),
+    takesEventsIn,
     // Not by the console, which puts a prefix before each line that CloudWatch would not see through.
     telemetry: emfTelemetry({ write: (line) => process.stdout.write(`${line}\n`), namespace: `Pawl/${stage}` }),
     aws: { meter },

@@ -1,7 +1,7 @@
 /**
  * An example app: the word count of `examples/`, deployed.
  *
- * Context, or the environment of the same name in capitals: `bootstrapServers` (required), `stageName`, `entry`.
+ * Context, or the environment of the same name in capitals: `bootstrapServers` (required), `stageName`, `entry`, `intake`.
  * Brokers are reached without credentials and from outside of any VPC, as on a person's own machine; a real
  * deployment names a VPC, security groups and an authentication, see docs/deployment.md.
  */
@@ -14,10 +14,12 @@ const context = (name: string, variable: string): string | undefined =>
 const bootstrapServers = context('bootstrapServers', 'BOOTSTRAP_SERVERS')
 if (bootstrapServers === undefined) throw new Error('name the brokers: cdk deploy -c bootstrapServers=host:port')
 const stageName = context('stageName', 'STAGE_NAME') ?? 'dev'
+const intake = context('intake', 'INTAKE') === 'event' ? 'event' : 'brokers'
 
 const stack = new Stack(app, `pawl-word-count-${stageName}`)
 new ExactlyOncePipeline(stack, 'WordCount', {
   entry: context('entry', 'ENTRY') ?? 'examples/word-count/pipeline.ts',
   stageName,
+  intake,
   source: { bootstrapServers, authentication: { type: 'none' } },
 })

@@ -27,8 +27,8 @@ async function describe(path: string): Promise<Answer> {
     description: {
       topology,
       settings,
-      sources: Object.entries(sources).map(([id, { topic, group, cluster }]) => {
-        return { id, topic, group, ownCluster: cluster !== null }
+      sources: Object.entries(sources).map(([id, { topic, group, cluster, start, isolation, onLostOffsets }]) => {
+        return { id, topic, group, ownCluster: cluster !== null, start: start.at, isolation, onLostOffsets }
       }),
       sinks: Object.entries(sinks).map(([id, spec]) =>
         spec.kind === 'topic'

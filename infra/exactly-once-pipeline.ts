@@ -6,15 +6,14 @@
  */
 import { CfnOutput, Stack } from 'aws-cdk-lib'
 import type * as dynamodb from 'aws-cdk-lib/aws-dynamodb'
-import type * as lambda from 'aws-cdk-lib/aws-lambda'
 import type * as s3 from 'aws-cdk-lib/aws-s3'
 import type { CfnStateMachine } from 'aws-cdk-lib/aws-stepfunctions'
 import { Construct } from 'constructs'
 import type { FunctionEnvironment, KafkaAuthentication, KafkaEnvironment } from '../functions/environment.ts'
 import { bootstrapServersOf } from './bootstrap-servers.ts'
 import { EpochMachine } from './epoch-machine.ts'
-import type { FunctionName } from './function-names.ts'
-import { Functions } from './functions.ts'
+import { Functions, type MadeFunctions } from './functions.ts'
+import { opensSinks } from './kafka-rights.ts'
 import { Network } from './network.ts'
 import { Observability } from './observability.ts'
 import type { Authentication, ExactlyOncePipelineProps, KafkaSource } from './props.ts'
@@ -33,7 +32,7 @@ export type { Authentication, ExactlyOncePipelineProps, FunctionSizes, KafkaSour
 export class ExactlyOncePipeline extends Construct {
   readonly bucket: s3.IBucket
   readonly table: dynamodb.ITable
-  readonly functions: Readonly<Record<FunctionName, lambda.Function>>
+  readonly functions: MadeFunctions
   readonly stateMachine: CfnStateMachine
   /** By name; add actions to them as you like. */
   readonly alarms: Observability['alarms']
@@ -48,9 +47,10 @@ export class ExactlyOncePipeline extends Construct {
     const name = machineName(stageName, pipeline)
     const arns = machineArns(Stack.of(this), name)
     const { bucket, table } = new Storage(this, 'Storage', props.storage ?? {})
+    const subject = subjectOf(Stack.of(this), props, description, { bucket, table, ...arns })
     const functions = new Functions(this, 'Functions', {
       pipeline: props,
-      subject: subjectOf(Stack.of(this), props, description, { bucket, table, ...arns }),
+      subject,
       environment: this.#environment(props, bucket, table, arns.machineArn),
     })
     const settings = settingsOf(description, props)
@@ -63,7 +63,8 @@ export class ExactlyOncePipeline extends Construct {
       machineArn,
     })
     trigger.node.addDependency(stateMachine)
-    if (props.vpcEndpoints === 'create') new Network(this, 'Network', props)
+    if (props.vpcEndpoints === 'create')
+      new Network(this, 'Network', props, subject.inVpc('plan') || subject.inVpc('trigger'))
     const { tick = tickDefault, alarmTopic } = props
     const { alarms, dashboard } = new Observability(this, 'Observability', {
       stageName,
@@ -96,6 +97,7 @@ export class ExactlyOncePipeline extends Construct {
       PAWL_STAGE: props.stageName,
       PAWL_KAFKA: Stack.of(this).toJsonString(kafka),
       ...(props.checkpoint === undefined ? {} : { PAWL_CHECKPOINT: JSON.stringify(props.checkpoint) }),
+      ...(props.intake === 'event' ? { PAWL_INTAKE: props.intake } : {}),
       PAWL_STATE_MACHINE: machineArn,
     }
   }
@@ -111,6 +113,8 @@ export class ExactlyOncePipeline extends Construct {
       TriggerName: this.functions.trigger.functionName,
       CollectName: this.functions.collect.functionName,
     }
+    const { recover } = this.functions
+    if (recover !== undefined) Object.assign(outputs, { RecoverName: recover.functionName })
     for (const [name, value] of Object.entries(outputs)) new CfnOutput(this, name, { value })
   }
 }
@@ -144,7 +148,23 @@ function subjectOf(
     description,
     source: props.source,
     mapped: props.trigger !== 'schedule',
+    intake: props.intake ?? 'brokers',
+    inVpc: inVpcOf(props, description),
   }
+}
+
+/** Sinks that are services of AWS, reached from anywhere. */
+const publicSinks: ReadonlySet<string> = new Set(['console', 'delta', 'dynamodb'])
+
+/** With intake: event only what reaches brokers or sinks need be where they are. */
+function inVpcOf(
+  { source: { vpc }, intake, sinkNetwork }: ExactlyOncePipelineProps,
+  { sinks }: Description,
+): Subject['inVpc'] {
+  if (vpc === undefined) return () => false
+  if (intake !== 'event') return () => true
+  const network = sinkNetwork ?? (sinks.every(({ type }) => publicSinks.has(type)) ? 'public' : 'vpc')
+  return (name) => name === 'recover' || (network === 'vpc' && opensSinks.has(name))
 }
 
 function kafkaEnvironment(scope: Construct, source: KafkaSource): KafkaEnvironment {

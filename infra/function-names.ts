@@ -3,8 +3,8 @@
  */
 import { type StepName, stepNames } from '../lib/epoch/machine.ts'
 
-/** The steps of the machine, and what stands around it. */
-export type FunctionName = StepName | 'trigger' | 'collect'
+/** The steps of the machine, and what stands around it; `recover` is deployed with intake: event only. */
+export type FunctionName = StepName | 'trigger' | 'collect' | 'recover'
 
 /** In the order in which an epoch meets them. */
-export const functionNames: readonly FunctionName[] = ['trigger', ...stepNames, 'collect']
+export const functionNames: readonly FunctionName[] = ['trigger', ...stepNames, 'collect', 'recover']

@@ -28,9 +28,14 @@ export interface FunctionsProps {
   readonly environment: FunctionEnvironment
 }
 
+/** The functions of a deployment by name, as far as its intake needs them. */
+export type MadeFunctions = Readonly<Record<Exclude<FunctionName, 'recover'>, lambda.Function>> & {
+  readonly recover?: lambda.Function
+}
+
 /** The functions of a deployment, by name. */
 export class Functions extends Construct {
-  readonly byName: Readonly<Record<FunctionName, lambda.Function>>
+  readonly byName: MadeFunctions
 
   constructor(scope: Construct, id: string, props: FunctionsProps) {
     super(scope, id)
@@ -38,8 +43,9 @@ export class Functions extends Construct {
     const { bytes, startBytes } = bundles.operate
     const size = `operate is bundled to ${bytes} of ${operateBytesMax} bytes, ${startBytes} of them loaded at its start`
     Annotations.of(this).addInfo(size)
-    const made = functionNames.map((name) => [name, newFunction(this, name, props, bundles[name])] as const)
-    this.byName = Object.fromEntries(made) as Record<FunctionName, lambda.Function>
+    const names = functionNames.filter((name) => name !== 'recover' || props.subject.intake === 'event')
+    const made = names.map((name) => [name, newFunction(this, name, props, bundles[name])] as const)
+    this.byName = Object.fromEntries(made) as MadeFunctions
   }
 }
 
@@ -68,8 +74,8 @@ function newFunction(scope: Construct, name: FunctionName, props: FunctionsProps
     logGroup,
     environment: { ...shared, ...(starts ? { PAWL_STATE_MACHINE } : {}) },
     layers: [...(pipeline.layers ?? [])],
-    ...(vpc === undefined ? {} : { vpc, securityGroups: [...(securityGroups ?? [])] }),
-    ...(subnets === undefined ? {} : { vpcSubnets: subnets }),
+    ...(subject.inVpc(name) ? { vpc, securityGroups: [...(securityGroups ?? [])] } : {}),
+    ...(subject.inVpc(name) && subnets !== undefined ? { vpcSubnets: subnets } : {}),
     currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN },
   })
   made.node.addDependency(role)
@@ -102,6 +108,9 @@ export const wildcards: Readonly<Record<string, string>> = {
   ReadStore: 'Objects of this pipeline alone; names below it are random.',
   CreateObjects: 'Objects of this pipeline alone; names below it are random, and the bucket refuses to replace one.',
   DeleteObjects: 'Objects of this pipeline alone; what may be deleted is decided by what the head reaches.',
+  ReadIntake: 'Input of this pipeline alone; names below it are made of what is inside.',
+  CreateIntake: 'Input of this pipeline alone; names below it are made of what is inside.',
+  DeleteIntake: 'Input of this pipeline alone; what may be deleted is decided by what the head reaches.',
   SeeRuns: 'Executions of this state machine alone; their names are made as they start.',
   Network: 'EC2 knows no narrower resource for the network interfaces of functions in a VPC.',
   Trace: 'X-Ray knows no resource for the segments of a trace.',
@@ -132,5 +141,6 @@ function memoryOf(name: FunctionName, { sizes = {} }: ExactlyOncePipelineProps):
 function timeoutMsOf(name: FunctionName, { pipeline, subject }: FunctionsProps): number {
   const settings = settingsOf(subject.description, pipeline)
   const stepMs = name === 'operate' ? settings.checkpoint.timeoutMs : stepTimeoutSeconds(settings) * 1000
-  return Math.min(limits.functionMs, Math.ceil((stepMs + functionSpareMs) / 1000) * 1000)
+  const limitMs = name === 'trigger' ? limits.mappedFunctionMs : limits.functionMs
+  return Math.min(limitMs, Math.ceil((stepMs + functionSpareMs) / 1000) * 1000)
 }

@@ -9,19 +9,32 @@ import { controlTopic, transactionalId } from '../lib/adapters/kafka/names.ts'
 import type { FunctionName } from './function-names.ts'
 import type { Right, Subject } from './right.ts'
 
-/** Functions that open a source, and those that open a sink. */
-const reads: ReadonlySet<FunctionName> = new Set(['trigger', 'plan', 'operate', 'finalize'])
-const writes: ReadonlySet<FunctionName> = new Set(['plan', 'operate', 'promote', 'finalize', 'abort', 'collect'])
+/** Functions that open a source at the brokers, by intake. The mapping reads in the name of the trigger. */
+const reads: Readonly<Record<Subject['intake'], ReadonlySet<FunctionName>>> = {
+  brokers: new Set(['trigger', 'plan', 'operate', 'finalize']),
+  event: new Set(['trigger', 'recover']),
+}
 
-/** Group of the mapping, which keeps offsets of its own. */
-export function doorbellGroup(stageName: string, pipeline: string): string {
-  return `pawl-doorbell-${stageName}-${pipeline}`
+/** Functions that open a sink. */
+export const opensSinks: ReadonlySet<FunctionName> = new Set([
+  'plan',
+  'operate',
+  'promote',
+  'finalize',
+  'abort',
+  'collect',
+])
+
+/** Group of the mapping, which keeps offsets of its own. An intake starts with none that a doorbell left. */
+export function mappingGroup({ stageName, intake }: Pick<Subject, 'stageName' | 'intake'>, pipeline: string): string {
+  return `pawl-${intake === 'event' ? 'intake' : 'doorbell'}-${stageName}-${pipeline}`
 }
 
 /** Rights at MSK, and to the secret. */
 export function kafkaRights(name: FunctionName, subject: Subject): Right[] {
-  const opens = reads.has(name) || writes.has(name)
-  if (!opens && !(name === 'trigger')) return []
+  const atBrokers = subject.description.sinks.some(({ type, ownCluster }) => type === 'topic' && !ownCluster)
+  const writes = opensSinks.has(name) && (subject.intake === 'brokers' || atBrokers)
+  if (!reads[subject.intake].has(name) && !writes) return []
   return [...secretRights(subject), ...mappingRights(name, subject), ...iamRights(name, subject)]
 }
 
@@ -41,7 +54,7 @@ function mappingRights(name: FunctionName, { source: { clusterArn }, mapped }: S
 }
 
 function iamRights(name: FunctionName, subject: Subject): Right[] {
-  const { source, stageName, description, mapped } = subject
+  const { source, stageName, description, mapped, intake } = subject
   const { clusterArn, authentication } = source
   if (authentication.type !== 'iam' || clusterArn === undefined) return []
   const { pipeline } = description.topology
@@ -59,13 +72,15 @@ function iamRights(name: FunctionName, subject: Subject): Right[] {
   )
   const right = (sid: string, verbs: readonly string[], resources: readonly string[]): Right[] =>
     resources.length === 0 ? [] : [{ sid, actions: verbs.map((verb) => `kafka-cluster:${verb}`), resources }]
-  const doorbell = of('group', doorbellGroup(stageName, pipeline))
+  const doorbell = of('group', mappingGroup(subject, pipeline))
   return [
     ...right('Connect', ['Connect', 'DescribeCluster', 'DescribeClusterDynamicConfiguration'], [clusterArn]),
-    ...(reads.has(name) ? right('ReadTopics', ['DescribeTopic', 'ReadData'], sources) : []),
-    ...(writes.has(name) ? right('SeeTargets', ['DescribeTopic'], targets) : []),
-    ...(name === 'plan' ? right('StartPositions', ['DescribeGroup'], groups) : []),
-    ...(name === 'finalize' ? right('PublishOffsets', ['AlterGroup', 'DescribeGroup'], groups) : []),
+    ...(reads[intake].has(name) ? right('ReadTopics', ['DescribeTopic', 'ReadData'], sources) : []),
+    ...(opensSinks.has(name) ? right('SeeTargets', ['DescribeTopic'], targets) : []),
+    ...(name === (intake === 'event' ? 'recover' : 'plan') ? right('StartPositions', ['DescribeGroup'], groups) : []),
+    ...(name === 'finalize' && intake === 'brokers'
+      ? right('PublishOffsets', ['AlterGroup', 'DescribeGroup'], groups)
+      : []),
     ...(name === 'trigger' && mapped ? right('MappingGroup', ['AlterGroup', 'DescribeGroup'], [doorbell]) : []),
     ...(name === 'plan'
       ? right('MakeControl', ['AlterTopic', 'CreateTopic', 'DescribeTopicDynamicConfiguration'], controls)

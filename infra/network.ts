@@ -1,7 +1,7 @@
 /**
  * VPC endpoints: what functions and mapping in a VPC need of AWS, for networks without a NAT.
  *
- * Gateways for S3 and DynamoDB cost nothing. Interfaces: Step Functions for plan and trigger, Lambda and STS for the
+ * Gateways for S3 and DynamoDB cost nothing. Interfaces: Step Functions where plan or trigger are inside, Lambda and STS for the
  * mapping, Secrets Manager where there is a secret.
  */
 import * as ec2 from 'aws-cdk-lib/aws-ec2'
@@ -10,8 +10,9 @@ import type { ExactlyOncePipelineProps } from './props.ts'
 
 /** The endpoints that `vpcEndpoints: create` makes. */
 export class Network extends Construct {
-  constructor(scope: Construct, id: string, { source, trigger }: ExactlyOncePipelineProps) {
+  constructor(scope: Construct, id: string, props: ExactlyOncePipelineProps, starts: boolean) {
     super(scope, id)
+    const { source, trigger } = props
     const { vpc, subnets, securityGroups = [], authentication } = source
     if (vpc === undefined) return
     const chosen = subnets === undefined ? {} : { subnets: [subnets] }
@@ -19,7 +20,7 @@ export class Network extends Construct {
     new ec2.GatewayVpcEndpoint(this, 'DynamoDb', { vpc, service: ec2.GatewayVpcEndpointAwsService.DYNAMODB, ...chosen })
     const { STEP_FUNCTIONS, LAMBDA, STS, SECRETS_MANAGER } = ec2.InterfaceVpcEndpointAwsService
     const needed = {
-      StepFunctions: STEP_FUNCTIONS,
+      ...(starts ? { StepFunctions: STEP_FUNCTIONS } : {}),
       ...(trigger === 'schedule' ? {} : { Lambda: LAMBDA, Sts: STS }),
       ...('secret' in authentication ? { SecretsManager: SECRETS_MANAGER } : {}),
     }

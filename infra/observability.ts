@@ -7,13 +7,12 @@
 import { Duration, Stack } from 'aws-cdk-lib'
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch'
 import * as actions from 'aws-cdk-lib/aws-cloudwatch-actions'
-import type * as lambda from 'aws-cdk-lib/aws-lambda'
 import * as logs from 'aws-cdk-lib/aws-logs'
 import type * as sns from 'aws-cdk-lib/aws-sns'
 import { Construct } from 'constructs'
 import type { Splits } from '../lib/adapters/cloudwatch/metrics.ts'
 import type { Settings } from '../lib/model/settings.ts'
-import type { FunctionName } from './function-names.ts'
+import type { MadeFunctions } from './functions.ts'
 import { type AlarmMetric, type AlarmName, type AlarmSpec, alarmsOf, alarmText } from './observability-alarms.ts'
 import { type DashboardSubject, dashboardRows } from './observability-dashboard.ts'
 import { queriesOf } from './observability-queries.ts'
@@ -25,7 +24,7 @@ export interface ObservabilityProps {
   readonly description: Description
   readonly settings: Settings
   readonly machineArn: string
-  readonly functions: Readonly<Record<FunctionName, lambda.Function>>
+  readonly functions: MadeFunctions
   readonly tick: Duration
   readonly alarmTopic?: sns.ITopic
 }

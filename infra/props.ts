@@ -65,6 +65,17 @@ export interface ExactlyOncePipelineProps {
   readonly source: KafkaSource
   /** Checkpoint settings in which this deployment differs from the file. */
   readonly checkpoint?: Partial<CheckpointSettings>
+  /**
+   * `brokers`: the trigger is rung by events, and epochs read their input from the brokers. `event`: the trigger lays the
+   * records of each event down in the bucket, and epochs read them there; only the function `recover` reaches the
+   * brokers, and the mapping. `brokers` by default.
+   */
+  readonly intake?: 'brokers' | 'event'
+  /**
+   * Where the sinks are, with intake: event. `public` takes the functions that reach sinks out of the VPC; by default
+   * they stay in it unless every sink is a service of AWS.
+   */
+  readonly sinkNetwork?: 'vpc' | 'public'
   /** `msk`: an event source mapping rings within its batch window. `schedule`: nothing but the schedule does. */
   readonly trigger?: 'msk' | 'schedule'
   /** Between two looks of the schedule; a minute by default. */

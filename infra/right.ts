@@ -3,6 +3,7 @@
  *
  * Plain values, so that roles are made from them and tests compare them.
  */
+import type { FunctionName } from './function-names.ts'
 import type { KafkaSource } from './props.ts'
 import type { Description } from './topology.ts'
 
@@ -26,6 +27,9 @@ export interface Subject {
   readonly stageName: string
   readonly description: Description
   readonly source: KafkaSource
+  readonly intake: 'brokers' | 'event'
+  /** Functions that run in the VPC. */
+  readonly inVpc: (name: FunctionName) => boolean
   /** Whether a mapping reads the topics. */
   readonly mapped: boolean
   /** Whether invocations are traced. */

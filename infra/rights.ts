@@ -22,19 +22,28 @@ interface Duties {
   readonly store: readonly Store[]
   /** Rings and starts runs. */
   readonly rings?: boolean
+  /** What it does with the segments of an intake of events. */
+  readonly intake?: readonly ('read' | 'create' | 'delete')[]
 }
 
 /** A step renews the lease, which is a write of the head; commit and plan add history. */
 export const duties: Readonly<Record<FunctionName, Duties>> = {
-  trigger: { reads: ['head'], puts: [], store: [], rings: true },
-  plan: { reads: ['head', 'wakes', 'history'], puts: ['head', 'history', 'listed'], store: ['create'], rings: true },
-  operate: { reads: ['head'], puts: ['head'], store: ['create'] },
+  trigger: { reads: ['head'], puts: [], store: [], rings: true, intake: ['read', 'create'] },
+  plan: {
+    reads: ['head', 'wakes', 'history'],
+    puts: ['head', 'history', 'listed'],
+    store: ['create'],
+    rings: true,
+    intake: ['read'],
+  },
+  operate: { reads: ['head'], puts: ['head'], store: ['create'], intake: ['read'] },
   precommit: { reads: ['head'], puts: ['head'], store: ['create'] },
   commit: { reads: ['head', 'history'], puts: ['head', 'history'], store: [] },
   promote: { reads: ['head', 'history'], puts: ['head'], store: [] },
-  finalize: { reads: ['head', 'history'], puts: ['head'], store: ['delete'] },
+  finalize: { reads: ['head', 'history'], puts: ['head'], store: ['delete'], intake: ['create', 'delete'] },
   abort: { reads: ['head'], puts: ['head'], store: ['delete'] },
-  collect: { reads: ['head', 'history'], puts: ['head'], store: ['delete'] },
+  collect: { reads: ['head', 'history'], puts: ['head'], store: ['delete'], intake: ['create', 'delete'] },
+  recover: { reads: ['head'], puts: [], store: [], intake: ['read', 'create', 'delete'] },
 }
 
 const trace: Right = { sid: 'Trace', actions: ['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], resources: ['*'] }
@@ -44,6 +53,7 @@ export function rightsOf(name: FunctionName, subject: Subject): readonly Right[]
   return [
     ...ledgerRights(name, subject),
     ...storeRights(name, subject),
+    ...intakeRights(name, subject),
     ...markerRights(name, subject),
     ...launcherRights(name, subject),
     ...kafkaRights(name, subject),
@@ -104,6 +114,18 @@ function markerRights(name: FunctionName, { bucketArn, description }: Subject): 
   return [{ sid: 'StoreMarkers', actions, resources: markers }]
 }
 
+function intakeRights(name: FunctionName, { bucketArn, description, intake }: Subject): Right[] {
+  const may = intake === 'event' ? (duties[name].intake ?? []) : []
+  const resources = [`${bucketArn}/intake/${description.topology.pipeline}/*`]
+  return [
+    ...(may.includes('read') ? [{ sid: 'ReadIntake', actions: ['s3:GetObject'], resources }] : []),
+    ...(may.includes('create')
+      ? [{ sid: 'CreateIntake', actions: ['s3:PutObject', 's3:AbortMultipartUpload'], resources }]
+      : []),
+    ...(may.includes('delete') ? [{ sid: 'DeleteIntake', actions: ['s3:DeleteObject'], resources }] : []),
+  ]
+}
+
 function launcherRights(name: FunctionName, { machineArn, executionsArn }: Subject): Right[] {
   if (!duties[name].rings) return []
   return [
@@ -113,10 +135,15 @@ function launcherRights(name: FunctionName, { machineArn, executionsArn }: Subje
 }
 
 /** A function in a VPC makes its own network interface; EC2 knows no narrower resource for these. */
-function networkRights(name: FunctionName, { source, mapped }: Subject): Right[] {
+function networkRights(name: FunctionName, { source, mapped, inVpc }: Subject): Right[] {
   if (source.vpc === undefined) return []
   const actions = ['ec2:CreateNetworkInterface', 'ec2:DeleteNetworkInterface', 'ec2:DescribeNetworkInterfaces']
   const looks = ['ec2:DescribeSecurityGroups', 'ec2:DescribeSubnets', 'ec2:DescribeVpcs']
   const right: Right = { sid: 'Network', actions, resources: ['*'] }
-  return name === 'trigger' && mapped ? [right, { sid: 'MappingNetwork', actions: looks, resources: ['*'] }] : [right]
+  const maps = name === 'trigger' && mapped
+  // The network of the mapping is made in the name of the function, wherever that is itself.
+  return [
+    ...(inVpc(name) || maps ? [right] : []),
+    ...(maps ? [{ sid: 'MappingNetwork', actions: looks, resources: ['*'] }] : []),
+  ]
 }

@@ -11,6 +11,7 @@ import { type ErrorCode, errorRegistry, PawlError } from '../lib/model/errors.ts
 import type { AwsResource } from '../lib/model/resources.ts'
 import type { Settings } from '../lib/model/settings.ts'
 import type { Topology } from '../lib/model/topology.ts'
+import type { Compiled } from '../lib/stream/compiled.ts'
 
 /** What synthesis knows of a pipeline. */
 export interface Description {
@@ -23,6 +24,9 @@ export interface Description {
     readonly group: string | null
     /** It names a cluster of its own, which the deployment knows nothing of. */
     readonly ownCluster: boolean
+    readonly start: Compiled['sources'][string]['start']['at']
+    readonly isolation: 'read_committed' | 'read_uncommitted'
+    readonly onLostOffsets: 'fail' | 'skip'
   }[]
   readonly sinks: readonly {
     readonly id: string

@@ -11,8 +11,8 @@ import * as targets from 'aws-cdk-lib/aws-events-targets'
 import type { CfnEventSourceMapping } from 'aws-cdk-lib/aws-lambda'
 import * as lambda from 'aws-cdk-lib/aws-lambda'
 import { Construct } from 'constructs'
-import type { FunctionName } from './function-names.ts'
-import { doorbellGroup } from './kafka-rights.ts'
+import type { MadeFunctions } from './functions.ts'
+import { mappingGroup } from './kafka-rights.ts'
 import type { ExactlyOncePipelineProps, KafkaSource } from './props.ts'
 import type { Description } from './topology.ts'
 
@@ -23,7 +23,7 @@ export const tickDefault = Duration.minutes(1)
 export interface TriggerProps {
   readonly pipeline: ExactlyOncePipelineProps
   readonly description: Description
-  readonly functions: Readonly<Record<FunctionName, lambda.Function>>
+  readonly functions: MadeFunctions
   readonly machineArn: string
 }
 
@@ -34,11 +34,12 @@ export class Trigger extends Construct {
   constructor(scope: Construct, id: string, props: TriggerProps) {
     super(scope, id)
     const { pipeline, functions, machineArn } = props
-    const { trigger, collect } = functions
+    const { trigger, collect, recover } = functions
+    const tick = events.Schedule.rate(pipeline.tick ?? tickDefault)
     const ring = () => new targets.LambdaFunction(trigger, { retryAttempts: 2 })
     new events.Rule(this, 'Tick', {
       description: 'Looks whether there is anything to do',
-      schedule: events.Schedule.rate(pipeline.tick ?? tickDefault),
+      schedule: tick,
       targets: [ring()],
     })
     new events.Rule(this, 'Death', {
@@ -55,6 +56,13 @@ export class Trigger extends Construct {
       schedule: events.Schedule.rate(Duration.hours(1)),
       targets: [new targets.LambdaFunction(collect, { retryAttempts: 0 })],
     })
+    if (recover !== undefined) {
+      new events.Rule(this, 'Recover', {
+        description: 'Asks the brokers for what events lack',
+        schedule: tick,
+        targets: [new targets.LambdaFunction(recover, { retryAttempts: 0 })],
+      })
+    }
     this.mappings =
       pipeline.trigger === 'schedule' ? [] : topicsOf(props.description).map((topic) => newMapping(this, topic, props))
   }
@@ -66,13 +74,15 @@ function topicsOf({ sources }: Description): string[] {
 
 function newMapping(scope: Construct, topic: string, props: TriggerProps): CfnEventSourceMapping {
   const { pipeline, description, functions } = props
-  const { source, stageName, batchWindow = Duration.seconds(1) } = pipeline
-  const consumerGroupId = doorbellGroup(stageName, description.topology.pipeline)
+  const { source, stageName, intake = 'brokers', batchWindow = Duration.seconds(1) } = pipeline
+  const consumerGroupId = mappingGroup({ stageName, intake }, description.topology.pipeline)
   const access = accessOf(source)
   return new lambda.CfnEventSourceMapping(scope, `Mapping-${topic}`, {
     functionName: functions.trigger.functionArn,
     topics: [topic],
-    startingPosition: 'LATEST',
+    // A doorbell may begin anywhere. An intake takes everything, fails for ever rather than discard, and names no
+    // destination for what failed: with one, Lambda gives up after ten tries.
+    startingPosition: intake === 'event' ? 'TRIM_HORIZON' : 'LATEST',
     batchSize: 10_000,
     maximumBatchingWindowInSeconds: batchWindow.toSeconds(),
     ...(access.length === 0 ? {} : { sourceAccessConfigurations: access }),

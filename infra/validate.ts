@@ -41,6 +41,7 @@ export function mistakesOf(props: ExactlyOncePipelineProps, description: Descrip
   return [
     ...nameMistakes(props, description),
     ...sourceMistakes(props),
+    ...intakeMistakes(props, description),
     ...timeMistakes(props, settingsOf(description, props)),
     ...sizeMistakes(description),
   ]
@@ -70,6 +71,25 @@ function sourceMistakes(props: ExactlyOncePipelineProps): string[] {
   if (vpc === undefined && vpcEndpoints !== undefined) mistakes.push('vpcEndpoints needs source.vpc')
   if (trigger === 'schedule' && props.batchWindow !== undefined)
     mistakes.push('batchWindow is of the mapping, which trigger: schedule leaves out')
+  return mistakes
+}
+
+/** What an event does not say, an intake of events cannot give. */
+function intakeMistakes({ intake, trigger, sinkNetwork, source }: ExactlyOncePipelineProps, { sources }: Description) {
+  if (intake !== 'event') return sinkNetwork === undefined ? [] : ['sinkNetwork needs intake: event']
+  const mistakes: string[] = []
+  if (trigger === 'schedule') mistakes.push('intake: event needs the mapping, which trigger: schedule leaves out')
+  if (sinkNetwork === 'vpc' && source.vpc === undefined) mistakes.push('sinkNetwork: vpc needs source.vpc')
+  const read = sources.filter(({ ownCluster }) => !ownCluster)
+  for (const { id, start, isolation, group, onLostOffsets, topic } of read) {
+    const refuse = (what: string, why: string) =>
+      mistakes.push(`source ${id}: intake: event cannot have ${what}: ${why}`)
+    if (isolation === 'read_committed') refuse('isolation read_committed', 'an event does not tell what was aborted')
+    if (start === 'latest') refuse('start latest', 'nothing tells the first event from one before it that was lost')
+    if (group !== null) refuse(`group ${group}`, 'functions that know the progress do not reach the brokers')
+    if (onLostOffsets === 'skip') refuse('onLostOffsets: skip', 'a gap may be a batch that was lost, and never skipped')
+    if (read.some((other) => other.topic === topic && other.id < id)) refuse(`topic ${topic} twice`, 'read it once')
+  }
   return mistakes
 }
 

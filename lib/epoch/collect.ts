@@ -10,7 +10,7 @@ import type { Head, ObjectRef } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
 import { attemptPrefix, incarnationPrefix } from '../model/names.ts'
 import { amend, readHead } from './amend.ts'
-import { type Job, openSink } from './job.ts'
+import { type Job, openSink, openSource } from './job.ts'
 import { permitOf } from './permit.ts'
 import { unseal } from './seal.ts'
 
@@ -30,10 +30,11 @@ export async function collect(job: Job): Promise<Collected> {
   const head = await raiseRetained(job)
   if (head.incarnation !== before.incarnation)
     return { deleted: 0, kept: listed.length, retainedFrom: head.retainedFrom }
-  const { names, prefixes, handles } = await rootsOf(job, head)
+  const { names, prefixes, handles, input } = await rootsOf(job, head)
   const garbage = listed.filter((name) => !names.has(name) && !prefixes.some((prefix) => name.startsWith(prefix)))
   await job.place.store.delete(garbage)
   await sweepSinks(job, head, staged, handles)
+  await retainInput(job, head, input)
   return { deleted: garbage.length, kept: listed.length - garbage.length, retainedFrom: head.retainedFrom }
 }
 
@@ -51,11 +52,14 @@ interface Roots {
   /** All of the open attempt. */
   readonly prefixes: readonly string[]
   readonly handles: readonly { readonly sink: string; readonly handle: unknown }[]
+  /** By source and partition, from where on input may be read again: by replays of retained epochs, after a restore. */
+  readonly input: ReadonlyMap<string, ReadonlyMap<number, bigint>>
 }
 
 async function rootsOf(job: Job, head: Head): Promise<Roots> {
   const names = new Set<string>()
   const handles: { sink: string; handle: unknown }[] = []
+  const input = new Map<string, Map<number, bigint>>()
   const keep = (ref: ObjectRef) => names.add(ref.name)
   const refs = [...head.savepoints.map((savepoint) => savepoint.manifest)]
   for (let epoch = head.retainedFrom; epoch <= head.committed.epoch; epoch++)
@@ -63,6 +67,7 @@ async function rootsOf(job: Job, head: Head): Promise<Roots> {
   for (const ref of refs) {
     keep(ref)
     const manifest = await unseal<Manifest>(job.place.store, ref)
+    keepInput(input, manifest)
     for (const snapshot of manifest.snapshots) snapshot.files.forEach(keep)
     if (manifest.rejected !== null) keep(manifest.rejected)
     if (manifest.refused !== undefined) keep(manifest.refused.object)
@@ -74,7 +79,23 @@ async function rootsOf(job: Job, head: Head): Promise<Roots> {
     }
   }
   const prefixes = head.open === null ? [] : [attemptPrefix(head.pipeline, head.incarnation, head.open.attempt)]
-  return { names, prefixes, handles }
+  return { names, prefixes, handles, input }
+}
+
+function keepInput(input: Map<string, Map<number, bigint>>, { progress }: Manifest): void {
+  for (const { source, partition, start } of progress) {
+    const kept = input.get(source) ?? new Map<number, bigint>()
+    input.set(source, kept)
+    const before = kept.get(partition)
+    if (before === undefined || BigInt(start) < before) kept.set(partition, BigInt(start))
+  }
+}
+
+/** Logs that the pipeline keeps itself let go of what no root reads again. */
+async function retainInput(job: Job, head: Head, input: Roots['input']): Promise<void> {
+  for (const [source, from] of input) {
+    if (source in job.compiled.sources) await (await openSource(job, source, head.incarnation)).retain?.(from)
+  }
 }
 
 async function listStaged(job: Job, incarnation: string): Promise<ReadonlyMap<string, readonly string[]>> {

@@ -20,24 +20,27 @@ export interface Look {
   readonly lag: Survey['lag'] | null
   /** What an epoch would read now, by partition; null like the lag. */
   readonly ranges: Survey['ranges'] | null
+  /** Where logs wait for what is missing. */
+  readonly awaited: Survey['awaited']
 }
 
 /** Never throws what a run would park for: it reports `due`, and the run shows the error. */
 export async function look(job: Job): Promise<Look> {
   const head = await job.place.ledger.read(job.compiled.topology.pipeline)
-  if (head === null) return { head, due: true, lag: null, ranges: null }
-  if (head.parked !== null && !parkedIsDue(job, head)) return { head, due: false, lag: null, ranges: null }
-  if (head.open !== null || head.committed.epoch > head.promotedThrough)
-    return { head, due: true, lag: null, ranges: null }
+  const nothing = { lag: null, ranges: null, awaited: [] }
+  if (head === null) return { head, due: true, ...nothing }
+  if (head.parked !== null && !parkedIsDue(job, head)) return { head, due: false, ...nothing }
+  if (head.open !== null || head.committed.epoch > head.promotedThrough) return { head, due: true, ...nothing }
   const paused = isPaused(head)
   const asked = !paused && Boolean(head.hurry || head.paused || head.refusing?.length)
   try {
     const parent = await readManifest(job, head.committed.manifest)
     const found = await survey(job, parent, limits.epochSpanMax, false)
-    const due = found.span > 0 || found.lost.length > 0 || timePasses(job, parent, found)
-    return { head, due: asked || (due && !paused), lag: found.lag, ranges: found.ranges }
+    const { span, lost, lag, ranges, awaited } = found
+    const due = span > 0 || lost.length > 0 || timePasses(job, parent, found)
+    return { head, due: asked || (due && !paused), lag, ranges, awaited }
   } catch {
-    return { head, due: !paused, lag: null, ranges: null }
+    return { head, due: !paused, ...nothing }
   }
 }
 

@@ -65,16 +65,17 @@ async function lagOf(job: Job, head: Head): Promise<PartitionLag[]> {
   for (const source of Object.keys(job.compiled.sources).sort()) {
     const log = await openSource(job, source, head.incarnation)
     const { topicId, partitions } = await log.bounds()
-    const waiting = partitions.map(({ partition, start, end }) => {
+    const waiting = partitions.map(({ partition, start, end, known = end }) => {
       const at = progress.find((known) => known.source === source && known.partition === partition)
       const next = at === undefined || BigInt(at.end) < start ? start : BigInt(at.end)
-      return { partition, topicId, start: next, end: end < next ? next : end }
+      return { partition, topicId, start: next, end: end < next ? next : end, known: known < next ? next : known }
     })
     const { topic } = job.compiled.sources[source]
     for (let from = 0; from < waiting.length; from += peeksAtOnce) {
       const ages = waiting.slice(from, from + peeksAtOnce).map(async (range) => {
-        const records = (range.end - range.start).toString()
-        return { source, topic, partition: range.partition, records, ageMs: await ageOf(job, log, range) }
+        const { known, ...readable } = range
+        const records = (known - range.start).toString()
+        return { source, topic, partition: range.partition, records, ageMs: await ageOf(job, log, readable) }
       })
       found.push(...(await Promise.all(ages)))
     }

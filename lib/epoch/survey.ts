@@ -20,6 +20,8 @@ export interface Survey {
   readonly span: number
   /** Offsets that the logs hold beyond the last committed epoch, by partition. */
   readonly lag: readonly PartitionLag[]
+  /** Offsets at which logs wait for something that is missing, though they know of offsets behind. */
+  readonly awaited: readonly { readonly source: string; readonly partition: number; readonly offset: string }[]
   /** Ranges that the logs lost and that a policy lets go. */
   readonly lost: readonly RangeText[]
 }
@@ -32,6 +34,8 @@ interface Available {
   readonly end: bigint
   /** Where this epoch must stop, at most `end`. */
   readonly limit: bigint
+  /** Behind the last offset that the log knows of. */
+  readonly known: bigint
 }
 
 /**
@@ -68,8 +72,11 @@ export async function survey(
       source: at.source,
       topic: topicOf(job, at.source),
       partition: at.partition,
-      records: (at.end - at.start).toString(),
+      records: (at.known - at.start).toString(),
     })),
+    awaited: available
+      .filter(({ known, end }) => known > end)
+      .map(({ source, partition, end }) => ({ source, partition, offset: end.toString() })),
     lost,
   }
 }
@@ -99,7 +106,8 @@ async function availableOf(
     const wanted = progress ? BigInt(progress.end) : (first?.get(bound.partition) ?? bound.start)
     const start = wanted < bound.start ? skipLost(job, source, bound, wanted, lost) : wanted
     if (bound.end < start) throw shrunk(job, source, bound, start)
-    available.push({ source, partition: bound.partition, topicId: bounds.topicId, start, end: bound.end })
+    const { partition, end } = bound
+    available.push({ source, partition, topicId: bounds.topicId, start, end, known: bound.known ?? end })
   }
   for (const partition of known.keys()) {
     if (partition >= bounds.partitions.length) {

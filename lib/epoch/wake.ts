@@ -6,6 +6,7 @@
  * Safe to repeat because: a ring is. Hints only ever save a ring: what an event names and the pipeline has committed
  * needs no run. A hint that is wrong costs a run that finds nothing, or is made good by the next tick.
  */
+import { PawlError } from '../model/errors.ts'
 import type { Head } from '../model/head.ts'
 import type { HintedEnds, Wake } from '../model/wake.ts'
 import { isPaused } from './decide.ts'
@@ -31,6 +32,10 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
       // A look at a log that does not answer takes long: the ring does not wait for it.
       const ringing = seen.due ? rung(job) : Promise.resolve({ rung: false, reason: 'at-rest' } as const)
       ringing.catch(() => undefined)
+      for (const { source, partition, offset } of seen.awaited) {
+        const { code, message } = new PawlError('INTAKE_GAP', `offset ${offset} of ${source}/${partition}`)
+        telemetry.emit({ event: 'waiting', pipeline, code, message })
+      }
       telemetry.emit(await reportHealth(job, seen.head))
       return ringing
     }

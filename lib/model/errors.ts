@@ -185,6 +185,31 @@ export const errorRegistry = registered({
     'the ledger lacks a committed epoch',
     'restore the ledger from its newest backup; run `pawl verify`',
   ],
+  INTAKE_CONFLICT: [
+    'Corrupt',
+    'two records claim one offset of a topic',
+    'see whether the topic was deleted and created again, or something but the mapping invokes the trigger; then start under a new pipeline id',
+  ],
+  INTAKE_EVENT_INVALID: [
+    'Invalid',
+    'an event of the mapping is not understood',
+    'invoke the trigger with events of an event source mapping only; an offset beyond 2^53 needs intake: brokers',
+  ],
+  INTAKE_GAP: [
+    'Retryable',
+    'offsets are missing that no event brought, and the broker could not be asked',
+    'nothing is skipped: let the function recover reach the brokers; it reads what is missing, holes are noted as such',
+  ],
+  INTAKE_UNDESCRIBED: [
+    'Retryable',
+    'the broker was not asked yet where the topic begins',
+    'wait for the next minute; if it stays so, see why the function recover does not reach the brokers',
+  ],
+  INTAKE_UNVERIFIED: [
+    'Retryable',
+    'an event brought offsets from before what is kept, as after a topic was created again',
+    'wait for the next minute, in which the function recover asks the broker; if it stays so, see why it does not reach the brokers',
+  ],
   LABEL_FORGOTTEN: [
     'Corrupt',
     'Doris no longer knows whether a load was committed',

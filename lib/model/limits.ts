@@ -12,6 +12,8 @@ export const limits = Object.freeze({
   mapConcurrencyMax: 40,
   /** Lambda: the longest invocation. */
   functionMs: 15 * 60_000,
+  /** Lambda: the longest invocation by an event source mapping of Kafka. */
+  mappedFunctionMs: 14 * 60_000,
   /** DynamoDB: bytes of an item. */
   itemBytesMax: 400 * 1024,
   /** Ours: events, without retries, after which a run hands over to a fresh execution. */

@@ -6,6 +6,7 @@
  */
 import { dynamoLedger } from '../adapters/dynamodb/ledger.ts'
 import { s3Store } from '../adapters/s3/store.ts'
+import { openIntakeLog } from '../adapters/segments/intake-log.ts'
 import type { AwsOptions } from '../adapters/shared/aws.ts'
 import { systemClock } from '../adapters/system/clock.ts'
 import { systemRandom } from '../adapters/system/random.ts'
@@ -28,6 +29,8 @@ export interface DeployedOptions {
   readonly telemetry: Telemetry
   /** Absent where nothing is ever started: most steps, and commands that only look. */
   readonly launcher?: Launcher & { close(): Promise<void> }
+  /** Topics that name no cluster of their own are read from what the trigger laid down of its events. */
+  readonly takesEventsIn?: boolean
   /** With a meter, steps tell what their calls used; give the launcher the same one. */
   readonly aws?: AwsOptions
   /** Bucket in the path and not in the host name, as emulators want it. */
@@ -41,7 +44,7 @@ export interface DeployedPlace extends Place {
 
 /** Opens the place without a call. */
 export function openDeployedPlace(options: DeployedOptions): DeployedPlace {
-  const { bucket, table, stage, cluster, telemetry, aws = {}, forcePathStyle } = options
+  const { bucket, table, stage, cluster, telemetry, takesEventsIn = false, aws = {}, forcePathStyle } = options
   const { meter } = aws
   const store = s3Store({ ...aws, bucket, ...(forcePathStyle === undefined ? {} : { forcePathStyle }) })
   const ledger = dynamoLedger({ ...aws, table })
@@ -60,8 +63,10 @@ export function openDeployedPlace(options: DeployedOptions): DeployedPlace {
     place: `${table}/${stage}`,
     ...(meter === undefined ? {} : { usage: () => meter.take() }),
     source: (pipeline, id, spec, incarnation) =>
-      once(sources, `${pipeline}/${id}`, () =>
-        (spec.cluster ?? cluster).openSource(spec, contextOf(pipeline, incarnation)),
+      once(sources, `${pipeline}/${id}`, async () =>
+        takesEventsIn && spec.cluster === null
+          ? openIntakeLog(store, pipeline, spec.topic)
+          : (spec.cluster ?? cluster).openSource(spec, contextOf(pipeline, incarnation)),
       ),
     sink: (pipeline, id, spec, incarnation) =>
       once(sinks, `${pipeline}/${id}`, () => {

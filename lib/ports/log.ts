@@ -32,6 +32,11 @@ export interface LogSource {
   arrival?(offsets: ReadonlyMap<number, bigint>, waitMs: number): Promise<void>
   /** Tells monitoring tools how far the pipeline is (group offsets). Never read back as truth. */
   publish?(group: string, offsets: ReadonlyMap<number, bigint>): Promise<void>
+  /**
+   * Deletes what lies wholly below these offsets, by partition; nobody asks for it again. Only of logs that the pipeline
+   * keeps itself. Safe to repeat, and to interrupt.
+   */
+  retain?(from: ReadonlyMap<number, bigint>): Promise<void>
   close(): Promise<void>
 }
 
@@ -40,7 +45,13 @@ export interface LogBounds {
   /** Changes when the topic is deleted and created again. */
   readonly topicId: string
   /** Sorted by partition, without gaps from 0. */
-  readonly partitions: readonly { readonly partition: number; readonly start: bigint; readonly end: bigint }[]
+  readonly partitions: readonly {
+    readonly partition: number
+    readonly start: bigint
+    readonly end: bigint
+    /** Beyond `end`: offsets that are known and cannot be read yet, since something before them is missing. */
+    readonly known?: bigint
+  }[]
 }
 
 /** Where a pipeline begins to read; resolved once and pinned by the genesis manifest. */

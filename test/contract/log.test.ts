@@ -9,6 +9,7 @@ import { createSegmentLog } from '../../lib/adapters/segments/log.ts'
 import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
 import { logContract } from '../../lib/testing/contracts/log.ts'
 import type { LogControls, LogSubject } from '../../lib/testing/contracts/log-subject.ts'
+import { intakeDifferences, intakeSubject } from '../support/intake.ts'
 import { segmentRandom as random, segmentDifferences, segmentSubject } from '../support/segment-log.ts'
 
 const beyondDoubles = 9_007_199_254_740_993n
@@ -58,12 +59,24 @@ const segmentsInFiles: Implementation<LogSubject> = {
   differences: segmentDifferences,
 }
 
+const intake = (name: string, baseOffset: bigint): Implementation<LogSubject> => ({
+  name,
+  async fresh() {
+    const store = memoryStore()
+    const broker = memoryLog({ topic: 'lines', partitions: 3, baseOffset })
+    return { open: () => intakeSubject(store, broker) }
+  },
+  differences: intakeDifferences,
+})
+
 const implementations = [
   memory('memory', 0n),
   memory('memory beyond 2^53', beyondDoubles),
   segmentsInMemory('segments in memory', 0n),
   segmentsInMemory('segments beyond 2^53', beyondDoubles),
   segmentsInFiles,
+  intake('intake of events', 0n),
+  intake('intake beyond 2^53', beyondDoubles),
 ]
 
 describe.each(implementations)('a log: $name', (implementation) => {

@@ -68,7 +68,17 @@ describe('reading a pipeline file', () => {
   test('tells topics, sinks and settings without opening anything', () => {
     const { topology, sources, sinks, settings } = describePipeline(entry)
     expect(topology.pipeline).toBe('word-count')
-    expect(sources).toEqual([{ id: 'lines', topic: 'lines', group: null, ownCluster: false }])
+    expect(sources).toEqual([
+      {
+        id: 'lines',
+        topic: 'lines',
+        group: null,
+        ownCluster: false,
+        start: 'earliest',
+        isolation: 'read_committed',
+        onLostOffsets: 'fail',
+      },
+    ])
     expect(sinks).toEqual([{ id: 'word-counts', type: 'topic', topics: ['word-counts'], ownCluster: false }])
     expect(settings.checkpoint.intervalMs).toBe(200)
   })

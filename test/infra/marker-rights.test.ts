@@ -18,6 +18,7 @@ const subject = (type: string) =>
     },
     source: { authentication: { type: 'none' } },
     mapped: false,
+    intake: 'brokers',
   }) as unknown as Subject
 
 const holders = (type: string) =>

@@ -22,6 +22,27 @@ const withSource = (source: Partial<Source>) =>
 const withSettings = (settings: Partial<Settings>, description: Description = described) =>
   mistakesOf(sound, { ...description, settings: { ...description.settings, ...settings } })
 
+test('an intake of events refuses what an event does not say', () => {
+  const source = { ...described.sources[0]!, isolation: 'read_uncommitted', start: 'earliest' } as const
+  const mistakes = (more: Partial<Description['sources'][number]>, props: Partial<ExactlyOncePipelineProps> = {}) =>
+    mistakesOf({ ...sound, intake: 'event', ...props }, { ...described, sources: [{ ...source, ...more }] })
+  expect(mistakes({})).toEqual([])
+  expect(mistakes({ start: 'timestamp' })).toEqual([])
+  expect(mistakes({ isolation: 'read_committed', ownCluster: true })).toEqual([])
+  for (const [more, fault] of [
+    [{ isolation: 'read_committed' }, 'isolation read_committed'],
+    [{ start: 'latest' }, 'start latest'],
+    [{ group: 'g' }, 'group g'],
+    [{ onLostOffsets: 'skip' }, 'onLostOffsets: skip'],
+  ] as const)
+    expect(mistakes(more)).toEqual([expect.stringContaining(`source lines: intake: event cannot have ${fault}`)])
+  expect(mistakes({}, { trigger: 'schedule' })).toEqual([expect.stringContaining('needs the mapping')])
+  expect(mistakes({}, { sinkNetwork: 'vpc' })).toEqual(['sinkNetwork: vpc needs source.vpc'])
+  expect(mistakesOf({ ...sound, sinkNetwork: 'public' }, described)).toEqual(['sinkNetwork needs intake: event'])
+  const twice = { ...described, sources: [source, { ...source, id: 'more' }] }
+  expect(mistakesOf({ ...sound, intake: 'event' }, twice)).toEqual([expect.stringContaining('topic lines twice')])
+})
+
 test('a sound deployment has no mistakes', () => {
   expect(mistakesOf(sound, described)).toEqual([])
   const msk = { clusterArn, ...network, authentication: { type: 'iam' } } as const

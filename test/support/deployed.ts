@@ -35,16 +35,24 @@ export interface DeployOptions {
   readonly stageName?: string
   /** Path of the pipeline file; the word count by default. */
   readonly entry?: string
+  readonly intake?: 'brokers' | 'event'
 }
 
 /** Names out of the stack's outputs. */
-export type OutputName = 'BucketName' | 'CollectName' | 'Pipeline' | 'StateMachineArn' | 'TableName' | 'TriggerName'
+export type OutputName =
+  | 'BucketName'
+  | 'CollectName'
+  | 'Pipeline'
+  | 'RecoverName'
+  | 'StateMachineArn'
+  | 'TableName'
+  | 'TriggerName'
 
 export interface Deployed {
   readonly job: Job & { readonly place: DeployedPlace }
   output(name: OutputName): string
   /** Invokes a function as AWS would; rejects with what it threw. */
-  invoke(name: 'TriggerName' | 'CollectName', event: unknown): Promise<unknown>
+  invoke(name: 'TriggerName' | 'CollectName' | 'RecoverName', event: unknown): Promise<unknown>
   /** Executions of the state machine, newest first. */
   executions(): Promise<readonly { readonly arn: string; readonly name: string; readonly status: string }[]>
   /** Names of the states that an execution entered, in order. */
@@ -61,15 +69,26 @@ export async function bootstrap({ emulator, broker }: DeployOptions): Promise<vo
 }
 
 /** Deploys, or deploys again. The topics must exist. */
-export async function deploy({ emulator, broker, stageName = 'dev', entry }: DeployOptions): Promise<Deployed> {
+export async function deploy({
+  emulator,
+  broker,
+  stageName = 'dev',
+  entry,
+  intake = 'brokers',
+}: DeployOptions): Promise<Deployed> {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-deploy-'))
   const file = join(directory, 'outputs.json')
   const pipelineFile = entry ?? join(root, 'examples/word-count/pipeline.ts')
-  const environment = { BOOTSTRAP_SERVERS: broker.bootstrap, STAGE_NAME: stageName, ENTRY: pipelineFile }
+  const environment = {
+    BOOTSTRAP_SERVERS: broker.bootstrap,
+    STAGE_NAME: stageName,
+    ENTRY: pipelineFile,
+    INTAKE: intake,
+  }
   try {
     await cdk(emulator, environment, ['deploy', '--require-approval', 'never', '--outputs-file', file])
     const [outputs] = Object.values(JSON.parse(readFileSync(file, 'utf8')) as Record<string, Record<string, string>>)
-    return await open({ emulator, broker, stageName, entry: pipelineFile }, outputs)
+    return await open({ emulator, broker, stageName, entry: pipelineFile, intake }, outputs)
   } finally {
     rmSync(directory, { recursive: true })
   }
@@ -98,7 +117,7 @@ async function cdk(
 }
 
 async function open(options: Required<DeployOptions>, outputs: Readonly<Record<string, string>>): Promise<Deployed> {
-  const { emulator, broker, stageName, entry } = options
+  const { emulator, broker, stageName, entry, intake } = options
   const output = (name: OutputName) => {
     const found = Object.entries(outputs).find(([id]) => new RegExp(`${name}[0-9A-F]{8}$`).test(id))
     if (found === undefined) throw new Error(`the stack has no output ${name}`)
@@ -116,6 +135,7 @@ async function open(options: Required<DeployOptions>, outputs: Readonly<Record<s
     launcher: stepFunctionsLauncher({ ...emulator.client, stateMachineArn }),
     aws: emulator.client,
     forcePathStyle: true,
+    takesEventsIn: intake === 'event',
   })
   const job = { compiled: await loadPipeline(entry), place, states: new StateCache(), warm: new Map() }
   return {

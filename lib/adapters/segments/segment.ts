@@ -30,6 +30,8 @@ export interface SegmentPlace {
   readonly topic: string
   readonly partition: number
   readonly base: bigint
+  /** Of the object, where it is not `segmentName`. */
+  readonly name?: string
 }
 
 /** Size of the header; the record batches follow. */
@@ -74,7 +76,11 @@ export function decodeSegmentHeader(bytes: Buffer, place: SegmentPlace): Segment
   if (!bytes.subarray(0, 7).equals(magic)) throw segmentDamaged('it does not begin as a segment does', place)
   if (crc32c(bytes, 0, crcAt) !== bytes.readUInt32BE(crcAt)) throw segmentDamaged('checksum of the header', place)
   if (bytes[7] !== version) {
-    throw new PawlError('LOG_TOO_NEW', `segment ${segmentName(place)} has version ${bytes[7]}`, detailsOf(place))
+    throw new PawlError(
+      'LOG_TOO_NEW',
+      `segment ${place.name ?? segmentName(place)} has version ${bytes[7]}`,
+      detailsOf(place),
+    )
   }
   const header = {
     appendId: bytes.toString('hex', 8, 24),
@@ -91,7 +97,8 @@ export function decodeSegmentHeader(bytes: Buffer, place: SegmentPlace): Segment
 /** The refusal of a segment, naming topic, partition and offset. */
 export function segmentDamaged(fault: string, place: SegmentPlace, cause?: unknown): PawlError {
   const where = `partition ${place.partition} of ${place.topic} at offset ${place.base}`
-  return new PawlError('LOG_SEGMENT_DAMAGED', `${where} (${segmentName(place)}): ${fault}`, detailsOf(place), cause)
+  const name = place.name ?? segmentName(place)
+  return new PawlError('LOG_SEGMENT_DAMAGED', `${where} (${name}): ${fault}`, detailsOf(place), cause)
 }
 
 function detailsOf({ topic, partition, base }: SegmentPlace) {
