@@ -94,7 +94,7 @@ function correctRow(subject: DashboardSubject, command: CommandOf): cloudwatch.I
   return [
     text(6, 6, ...advice),
     graph('Records in, rows out', 9, show('Sum', 'RecordsIn', 'RecordsOut')),
-    graph('Left out', 9, show('Sum', 'RecordsRejected', 'RecordsLate')),
+    graph('Left out', 9, show('Sum', 'RecordsRejected', 'RecordsLate', 'RowsUnconfirmed')),
   ]
 }
 

@@ -60,10 +60,10 @@ async function staged(): Promise<Committable> {
 }
 
 /** Promotes until it is clear what became of it, for as long as the errors are such that one may. */
-async function settled(committable: Committable): Promise<PromoteResult> {
+async function settled(committable: Committable, on: SinkRig = rig): Promise<PromoteResult> {
   for (;;) {
     try {
-      return await rig.promote(committable)
+      return await on.promote(committable)
     } catch (error) {
       if (!isPawlError(error) || error.kind !== 'Retryable') throw error
       await sleep(50)
@@ -119,6 +119,35 @@ test.skipIf(missing)(
     expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, epoch - 1))
     expect(await settled(committable)).toEqual({ result: 'promoted' })
     await expectAllOnce()
+  },
+)
+
+test.skipIf(missing)(
+  'case 23: lanes that a smaller number leaves behind hold nothing back, though their promoters died in transactions',
+  async () => {
+    const wide = await freshTopic(broker, 2)
+    // Far longer than this test: whoever waited for the timeout would not see the end of it.
+    const options = { transactionTimeoutMs: 600_000, patienceMs: 5000 }
+    const four = await sinkRig(link, topicSpec(wide, { lanes: 4 }), options)
+    await four.base()
+    const committables = await four.stage(1, rowsOf(1))
+    expect(committables).toHaveLength(4)
+    for (const committable of committables.slice(2)) {
+      proxy.cut(keys.endTxn, 'before')
+      const dying = connectPlain(`127.0.0.1:${proxy.port}`)
+      const victim = await four.twin(dying)
+      await expect(victim.promote(committable)).rejects.toMatchObject({ code: 'UNKNOWN_RESULT' })
+      await dying.close()
+    }
+    // What is committed is promoted as its manifest says, before an epoch with fewer lanes can be.
+    for (const committable of committables) expect(await settled(committable, four)).toEqual({ result: 'promoted' })
+    const { identity, incarnation } = four
+    const two = await sinkRig(link, topicSpec(wide, { lanes: 2 }), { ...options, identity, incarnation })
+    await two.base()
+    for (const committable of await two.stage(2, rowsOf(2)))
+      expect(await settled(committable, two)).toEqual({ result: 'promoted' })
+    const expected = [...rowsOf(1), ...rowsOf(2)].map(([, value]) => value)
+    expect(await seenValues(link, wide)).toEqual(expected.sort())
   },
 )
 

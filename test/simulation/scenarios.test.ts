@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { json, nullable, pipeline, type Settings, text, topic } from '../../lib/index.ts'
+import type { Head } from '../../lib/model/head.ts'
+import type { Manifest } from '../../lib/model/manifest.ts'
+import { objectsOf } from '../../lib/testing/audit.ts'
 import { type Sample, windows, wordCount } from './pipelines.ts'
 import { type StageOptions, stage } from './stage.ts'
 
@@ -354,4 +357,27 @@ describe('windows', () => {
     await at.settle()
     expect(at.values('totals').length).toBeGreaterThanOrEqual(before)
   })
+})
+
+test('case 55: what an old savepoint needs is kept, with its whole delta chain, however much is collected', async () => {
+  const at = stage(wordCount(40, 1), small({ retain: { epochs: 1 } }))
+  const storedOf = (manifest: Manifest) => objectsOf(manifest).filter(({ name }) => at.world.store.snapshot().has(name))
+  let named: Head['savepoints'] = []
+  for (let epoch = 1; epoch <= 21; epoch++) {
+    at.append('lines', 0, `pawl ratchet tooth${epoch % 5}`)
+    await at.run()
+    if (epoch !== 3) continue
+    const head = await at.head()
+    named = [{ name: 'before', epoch, manifest: head.committed.manifest }]
+    const wanted = { ...head, savepoints: named, revision: head.revision + 1, write: 'savepoint' }
+    expect(await at.world.ledger.swap(head.revision, wanted)).toBe('swapped')
+  }
+  const { retainedFrom } = await at.head()
+  expect(retainedFrom).toBeGreaterThan(10)
+  const all = [...at.world.manifests.values()]
+  const [kept, gone] = [3, 4].map((epoch) => all.find((manifest) => manifest.epoch === epoch)!)
+  expect(kept!.snapshots.flatMap(({ files }) => files).length).toBeGreaterThan(0)
+  expect(storedOf(kept!)).toEqual(objectsOf(kept!))
+  expect(at.world.store.snapshot().has(named[0]!.manifest.name)).toBe(true)
+  expect(storedOf(gone!).length).toBeLessThan(objectsOf(gone!).length)
 })

@@ -9,10 +9,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSegmentLog } from '../../lib/adapters/segments/log.ts'
+import { reportHealth } from '../../lib/epoch/report-health.ts'
 import type { ProgressEvent } from '../../lib/model/event.ts'
 import { type EmbeddedPlace, openPlace } from '../../lib/places/embedded.ts'
 import { type RunOptions, type RunOutcome, runPipeline } from '../../lib/places/run.ts'
 import type { ClusterSpec } from '../../lib/ports/spec.ts'
+import { StateCache } from '../../lib/state/cache.ts'
 import { compile } from '../../lib/stream/compile.ts'
 import type { Compiled } from '../../lib/stream/compiled.ts'
 
@@ -27,6 +29,8 @@ export interface Installation {
   told(event: ProgressEvent['event'], after?: number): Promise<ProgressEvent>
   /** Another build of the pipeline on the same directory. */
   rebuild(pipeline: unknown): Installation
+  /** What a trigger would report of it now. */
+  health(): Promise<ProgressEvent>
   remove(): void
 }
 
@@ -71,6 +75,11 @@ export function install(pipeline: unknown, options: InstallOptions = {}): Instal
         await sleep(20)
       }
     },
+    health: () =>
+      inPlace(async (place) => {
+        const job = { compiled, place, states: new StateCache(), warm: new Map() }
+        return reportHealth(job, await place.ledger.read(compiled.topology.pipeline))
+      }),
     rebuild: (next) => install(next, { ...options, directory, stage }),
     remove: () => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }),
   }

@@ -33,6 +33,8 @@ export function measure(event: ProgressEvent): readonly Measured[] {
       return [whole({ AttemptsAborted: 1 })]
     case 'parked':
       return event.kind === 'failure' ? [whole({ Parked: 1 })] : []
+    case 'unconfirmed':
+      return [whole({ RowsUnconfirmed: event.rows })]
     case 'lag':
       return measureLag(event.lag)
     case 'health':

@@ -37,6 +37,7 @@ export const metrics = {
   RecordsOut: of('Count', 'rows committed', 'sink'),
   RecordsLate: of('Count', 'records behind the watermark'),
   RecordsRejected: of('Count', 'records left out of the result: dead letters, or skipped'),
+  RowsUnconfirmed: of('Count', 'rows that at-most-once gave up: they may not be shown'),
   WatermarkLagSeconds: of('Seconds', 'how far event time is behind the clock at a commit'),
   LagRecords: of('Count', 'records that no epoch has committed', 'topic'),
   LagSeconds: of('Seconds', 'age of the oldest of them', 'topic'),

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { measure } from '../../lib/adapters/cloudwatch/measure.ts'
+import { mysql } from '../../lib/adapters/mysql/sink.ts'
+import { postgres } from '../../lib/adapters/postgres/sink.ts'
+import { redis } from '../../lib/adapters/redis/sink.ts'
+import { nullable, text } from '../../lib/model/serde.ts'
+import { pipeline } from '../../lib/stream/pipeline.ts'
+import { topic } from '../../lib/stream/topic.ts'
+import { missingMariaDb, startMariaDb } from '../support/mariadb.ts'
+import { missingPostgres, startPostgres } from '../support/postgres.ts'
+import { missingRedis, startRedis } from '../support/redis.ts'
+import { freshName } from '../support/table-rig.ts'
+import { install } from '../support/table-runs.ts'
+
+/** Every wait of the pipeline and its sinks is shorter. */
+const outageMs = 3500
+const settings = {
+  checkpoint: { intervalMs: 0, timeoutMs: 1000 },
+  leaseMs: 2500,
+  promotionRetryMs: [50, 200],
+} as const
+const patience = { connectTimeoutMs: 300, timeoutMs: 900 } as const
+const locks = { lockTimeoutMs: 300, statementTimeoutMs: 600 } as const
+
+async function startAll() {
+  const servers = await Promise.all([startPostgres(), startMariaDb(), startRedis()])
+  onTestFinished(async () => {
+    await Promise.all(servers.map((server) => server.remove()))
+  })
+  return servers
+}
+
+test('case 21: sinks that are away for longer than every timeout between commit and promote lose nothing and repeat nothing', async ({
+  skip,
+}) => {
+  const missing = missingPostgres() ?? missingMariaDb() ?? missingRedis()
+  if (missing !== null) return skip(missing)
+  const [pg, maria, valkey] = await startAll()
+  const table = freshName('rows')
+  await pg.query(`CREATE TABLE ${table} (n int)`)
+  await maria.query(`CREATE TABLE ${table} (n int)`)
+  const numbers = pipeline(table.replace('_', '-'), settings).from(
+    topic('numbers', { key: nullable(text()), value: text() }),
+  )
+  const row = (value: string) => ({ n: Number(value) })
+  const redisOptions = { connection: () => valkey.url, type: 'stream', key: table, value: text() } as const
+  const runs = install(
+    numbers
+      .to('pg', postgres({ connection: () => pg.url, table, row, ...patience, ...locks }))
+      .also(numbers.to('maria', mysql({ connection: () => maria.url, table, row, ...patience, ...locks })))
+      .also(
+        numbers.to('redis', redis<string, string | null>({ ...redisOptions, ...patience, keys: nullable(text()) })),
+      ),
+  )
+  onTestFinished(runs.remove)
+  await runs.append('1')
+  expect(await runs.run()).toMatchObject({ reason: 'caught-up' })
+
+  await runs.append('2', '3')
+  await Promise.all([pg.kill(), maria.kill(), valkey.kill()])
+  const running = runs.run()
+  expect(await runs.told('parked')).toMatchObject({ kind: 'promotion', code: 'SINK_UNAVAILABLE' })
+  await sleep(outageMs)
+  // What the alarm for a promotion that is stuck watches.
+  const [told] = measure(await runs.health())
+  expect(told!.values.UnpromotedSeconds).toBeGreaterThan(outageMs / 1000)
+  // One after the other: while any of them is away the epoch stays open to promotion, and those that are back do not see it twice.
+  for (const server of [pg, maria, valkey]) {
+    await server.restart()
+    await sleep(300)
+  }
+  expect(await running).toMatchObject({ reason: 'caught-up' })
+
+  const inOrder = `SELECT n FROM ${table} ORDER BY n`
+  expect((await pg.query(inOrder)).map(({ n }) => n)).toEqual([1, 2, 3])
+  expect((await maria.query(inOrder)).map(({ n }) => n)).toEqual([1, 2, 3])
+  const client = valkey.connect()
+  const entries = await client.xrange(table, '-', '+')
+  client.disconnect()
+  expect(entries.map(([, fields]) => fields[fields.indexOf('value') + 1])).toEqual(['1', '2', '3'])
+  expect(runs.events.filter(({ event }) => event === 'aborted')).toEqual([])
+})
