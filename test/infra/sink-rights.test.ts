@@ -19,16 +19,28 @@ const sinkSids = [
 const marker = (sink: string, lane: number) => `pawl#marker#test#object-sinks#${sink}#${lane}`
 const leading = (keys: string) => `if ForAllValues:StringEquals dynamodb:LeadingKeys ${keys}`
 const lanes = `${marker('totals', 0)} ${marker('totals', 1)}`
+const uploads = [
+  'ListUploads3: s3:ListBucketMultipartUploads on s3:::lake',
+  'ForgetUploads3: s3:AbortMultipartUpload on s3:::lake/lines/*',
+]
 const rights: Readonly<Record<string, readonly string[]>> = {
   plan: [
     `MakeMarkers1: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/totals ${leading(lanes)}`,
     `MakeMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
+    'TellMissingFiles3: s3:ListBucket on s3:::lake',
+    'SinkMarkers3: s3:GetObject s3:PutObject on s3:::lake/lines/_pawl/*',
   ],
+  operate: ['StageFiles3: s3:PutObject s3:AbortMultipartUpload on s3:::lake/lines/*'],
+  abort: ['ForgetUploads3: s3:AbortMultipartUpload on s3:::lake/lines/*'],
+  finalize: uploads,
+  collect: uploads,
   promote: [
     'WriteItems1: dynamodb:PutItem on dynamodb:table/totals',
     `MoveMarkers1: dynamodb:GetItem on dynamodb:table/totals ${leading(lanes)}`,
     'WriteItems2: dynamodb:PutItem dynamodb:DeleteItem on dynamodb:table/latest',
     `MoveMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
+    'TellMissingFiles3: s3:ListBucket on s3:::lake',
+    'WriteFiles3: s3:GetObject s3:PutObject s3:AbortMultipartUpload on s3:::lake/lines/*',
   ],
 }
 

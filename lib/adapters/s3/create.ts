@@ -9,6 +9,7 @@
 import { PawlError } from '../../model/errors.ts'
 import { answerOf, type Deed, type Tries, tryAgain, type Verdict } from '../shared/aws.ts'
 import { type Bucket, checksumOf, deedOn } from './client.ts'
+import { beginUpload, completeUpload, forgetUpload, type Upload, type UploadedPart, uploadPart } from './upload.ts'
 
 /** Only this 409 is a conflict of conditions; another would be one of the bucket itself. */
 const conflict = 'ConditionalRequestConflict'
@@ -55,13 +56,6 @@ function putObject({ sdk, client, name, prefix }: Bucket, object: string, body: 
   )
 }
 
-/** What is known of one part once it is up. */
-interface UploadedPart {
-  readonly PartNumber: number
-  readonly ETag: string | undefined
-  readonly ChecksumCRC32: string
-}
-
 /** One multipart upload after another, until one is completed or refused: a conflict ends an upload. */
 function createInParts(
   bucket: Bucket,
@@ -84,40 +78,17 @@ function createInParts(
   })
 }
 
-interface Upload {
-  readonly Bucket: string
-  readonly Key: string
-  readonly UploadId: string
-}
-
-/** May leave an upload behind when its answer is lost; the bucket's rule for unfinished uploads removes it. */
-async function beginUpload(bucket: Bucket, object: string): Promise<Upload> {
-  const { sdk, client, name, prefix } = bucket
-  const at = { Bucket: name, Key: prefix + object }
-  const { UploadId } = await tryAgain(deedOn(bucket, 'begin to create', object, false), () =>
-    client.send(
-      new sdk.CreateMultipartUploadCommand({ ...at, ChecksumAlgorithm: 'CRC32', ChecksumType: 'FULL_OBJECT' }),
-    ),
-  )
-  return { ...at, UploadId: UploadId! }
-}
-
 async function uploadParts(
   bucket: Bucket,
   upload: Upload,
   chunks: readonly Uint8Array[],
 ): Promise<readonly UploadedPart[]> {
-  const { sdk, client } = bucket
-  const deed = deedOn(bucket, 'write a part of', upload.Key, false)
   const uploaded: UploadedPart[] = []
   const parts = partsOf(chunks, bucket.partBytes)
   let next = 1
   const work = async () => {
     for (let part = parts.next(); !part.done; part = parts.next()) {
-      const Body = part.value
-      const known = { PartNumber: next++, ChecksumCRC32: checksumOf(Body) }
-      const { ETag } = await tryAgain(deed, () => client.send(new sdk.UploadPartCommand({ ...upload, ...known, Body })))
-      uploaded.push({ ...known, ETag })
+      uploaded.push(await uploadPart(bucket, upload, next++, part.value))
     }
   }
   // A part that comes after the upload was given up would stay: all have ended before anybody sees a failure.
@@ -145,29 +116,4 @@ function* partsOf(chunks: readonly Uint8Array[], partBytes: number): Generator<B
     }
   }
   if (bytes > 0) yield Buffer.concat(slices)
-}
-
-function completeUpload(
-  { sdk, client }: Bucket,
-  upload: Upload,
-  parts: readonly UploadedPart[],
-  whole: { readonly ChecksumCRC32: string; readonly MpuObjectSize: number },
-): Promise<unknown> {
-  return client.send(
-    new sdk.CompleteMultipartUploadCommand({
-      ...upload,
-      ...whole,
-      IfNoneMatch: '*',
-      ChecksumType: 'FULL_OBJECT',
-      MultipartUpload: { Parts: [...parts] },
-    }),
-  )
-}
-
-/**
- * Frees the parts. Never says that it failed: what went wrong before is the error to tell, an upload that was completed
- * after all is not touched by this, and the bucket's rule for unfinished uploads removes what stays.
- */
-async function forgetUpload({ sdk, client }: Bucket, upload: Upload): Promise<void> {
-  await client.send(new sdk.AbortMultipartUploadCommand(upload)).catch(() => {})
 }

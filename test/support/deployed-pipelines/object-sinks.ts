@@ -3,6 +3,7 @@
  */
 import { pipeline, text, topic } from 'pawl'
 import { dynamodb } from 'pawl/dynamodb'
+import { s3Files } from 'pawl/s3'
 
 const lines = pipeline('object-sinks').from(topic('lines', { value: text() }))
 const counts = lines.keyBy((line) => line).count('count')
@@ -17,3 +18,4 @@ const latest = dynamodb<string, unknown>({
 export default counts
   .to('totals', dynamodb({ table: 'totals', keys: { word: 'S' }, lanes: 2, item: (count: number) => ({ count }) }))
   .also(lines.to('latest', latest))
+  .also(lines.to('lake', s3Files({ bucket: 'lake', prefix: 'lines', format: 'json-lines' })))
