@@ -70,7 +70,6 @@ export class ExactlyOncePipeline extends Construct {
       stageName,
       description,
       settings,
-      machineArn,
       functions: functions.byName,
       tick,
       ...(alarmTopic === undefined ? {} : { alarmTopic }),

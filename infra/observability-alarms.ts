@@ -19,10 +19,9 @@ export type AlarmName =
   | 'callsThrottled'
   | 'functionsThrottled'
 
-/** Whose metric it is: the pipeline's own, the state machine's, or that of a function. */
+/** Whose metric it is: the pipeline's own, or that of a function. */
 export type AlarmMetric =
   | { readonly of: 'pipeline'; readonly name: MetricName }
-  | { readonly of: 'machine'; readonly name: 'ExecutionsFailed' }
   | { readonly of: 'trigger' | 'operate'; readonly name: 'Errors' | 'Throttles' }
 
 /** One alarm. */
@@ -80,7 +79,7 @@ const words: Readonly<Record<AlarmName, AlarmWords>> = {
     commands: ['doctor', 'run-now'],
   },
   runsDied: {
-    meaning: 'a run died instead of leaving; the next one takes over, so this alone costs only time',
+    meaning: 'a run was ended from outside, or died instead of leaving; the next one takes over, which costs only time',
     action: 'if it happens again, read the history of the execution and the query "what failed"',
     commands: ['status', 'epochs'],
   },
@@ -130,7 +129,7 @@ function rulesOf({ checkpoint }: Settings, tickSeconds: number): Readonly<Record
     },
     recordsRejected: { metric: ofPipeline('RecordsRejected'), ...fiveMinutes, threshold: 1 },
     triggerFails: { metric: { of: 'trigger', name: 'Errors' }, ...fiveMinutes, threshold: 1 },
-    runsDied: { metric: { of: 'machine', name: 'ExecutionsFailed' }, ...fiveMinutes, threshold: 1 },
+    runsDied: { metric: ofPipeline('RunsDied'), ...fiveMinutes, threshold: 1 },
     callsThrottled: { metric: ofPipeline('Throttles'), ...fiveMinutes, threshold: throttlesMin },
     functionsThrottled: { metric: { of: 'operate', name: 'Throttles' }, ...fiveMinutes, threshold: 1 },
   }

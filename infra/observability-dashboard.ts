@@ -62,9 +62,10 @@ function aliveRows(subject: DashboardSubject, command: CommandOf): cloudwatch.IW
     `**Parked**: mend what ${command('status')} names, then ${command('resume')}.`,
     '**Committed, not promoted**: a sink is gone; mend it, the pipeline goes on by itself.',
   ]
+  const epochs = show('Sum', 'AttemptsOpened', 'AttemptsAborted', 'EpochsCommitted', 'EpochsPromoted')
   const waiting = show('Maximum', 'StalledSeconds', 'UnpromotedSeconds')
   const graphs = [
-    graph('Epochs', 9, show('Sum', 'AttemptsOpened', 'AttemptsAborted', 'EpochsCommitted', 'EpochsPromoted')),
+    graph('Epochs; runs that died', 9, epochs, show('Sum', 'RunsDied')),
     graph('Seconds without a commit, without a promotion; parked', 9, waiting, show('Maximum', 'Parked')),
   ]
   return [[text(6, 6, ...advice), ...graphs], [failed]]

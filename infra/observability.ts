@@ -23,7 +23,6 @@ export interface ObservabilityProps {
   readonly stageName: string
   readonly description: Description
   readonly settings: Settings
-  readonly machineArn: string
   readonly functions: MadeFunctions
   readonly tick: Duration
   readonly alarmTopic?: sns.ITopic
@@ -121,14 +120,13 @@ function logGroupNamesOf(functions: ObservabilityProps['functions']): string[] {
 }
 
 function metricOf({ metric, statistic, periodSeconds }: AlarmSpec, props: ObservabilityProps): cloudwatch.Metric {
-  const { stageName, description, machineArn, functions } = props
+  const { stageName, description, functions } = props
   const how = { statistic, period: Duration.seconds(periodSeconds) }
   const of = (name: string, namespace: string, dimensionsMap: Record<string, string>) =>
     new cloudwatch.Metric({ metricName: name, namespace, dimensionsMap, ...how })
   const { pipeline } = description.topology
   const places: Readonly<Record<AlarmMetric['of'], () => cloudwatch.Metric>> = {
     pipeline: () => of(metric.name, namespaceOf(stageName), { pipeline }),
-    machine: () => of(metric.name, 'AWS/States', { StateMachineArn: machineArn }),
     trigger: () => functions.trigger.metric(metric.name, how),
     operate: () => functions.operate.metric(metric.name, how),
   }

@@ -93,6 +93,7 @@ export function observe(view: RunView, event: ProgressEvent, nowMs: number): Run
     case 'lag':
       return { ...view, state: running(view), lag: event.lag }
     case 'created':
+    case 'died':
     case 'step':
     case 'promoted':
     case 'healed':

@@ -126,6 +126,7 @@ export function eventLine(event: ProgressEvent, view: RunView): string | null {
     case 'promoted':
     case 'lag':
     case 'health':
+    case 'died':
     case 'step':
     case 'left':
       return null

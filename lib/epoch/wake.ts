@@ -41,8 +41,9 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
     }
     case 'death': {
       const head = await ledger.read(pipeline)
-      const held = head?.run.open && head.run.place === event.place
-      return held ? rung(job) : { rung: false, reason: 'other-run' }
+      if (!head?.run.open || head.run.place !== event.place) return { rung: false, reason: 'other-run' }
+      telemetry.emit({ event: 'died', pipeline, run: head.run.id, place: event.place })
+      return rung(job)
     }
     case 'records': {
       const head = await ledger.read(pipeline)

@@ -163,4 +163,6 @@ type Happening =
     }
   /** The place itself does not work for the moment; tried again until it does. */
   | { readonly event: 'waiting'; readonly pipeline: string; readonly code: string; readonly message: string }
+  /** The run that held the pipeline ended other than by its own will. */
+  | { readonly event: 'died'; readonly pipeline: string; readonly run: string; readonly place: string }
   | { readonly event: 'left'; readonly pipeline: string; readonly run: string; readonly reason: string }

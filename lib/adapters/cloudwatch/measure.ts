@@ -35,6 +35,8 @@ export function measure(event: ProgressEvent): readonly Measured[] {
       return event.kind === 'failure' ? [whole({ Parked: 1 })] : []
     case 'unconfirmed':
       return [whole({ RowsUnconfirmed: event.rows })]
+    case 'died':
+      return [whole({ RunsDied: 1 })]
     case 'lag':
       return measureLag(event.lag)
     case 'health':

@@ -44,6 +44,7 @@ export const metrics = {
   StateBytes: of('Bytes', 'snapshot files of an operator', 'operator'),
   StalledSeconds: of('Seconds', 'how long records have waited without a commit'),
   UnpromotedSeconds: of('Seconds', 'how long a committed epoch has not been visible'),
+  RunsDied: of('Count', 'runs that ended other than by their own will'),
   Parked: of('Count', '1 while the pipeline waits for a person'),
   StoreWrites: of('Count', 'PUT, POST and LIST requests of S3'),
   StoreReads: of('Count', 'GET and HEAD requests of S3'),

@@ -78,6 +78,7 @@ const eventsByKind: { readonly [E in ProgressEvent['event']]: Extract<ProgressEv
     message: 'no',
   },
   waiting: { event: 'waiting', pipeline: 'p', code: 'DISK_FULL', message: 'no' },
+  died: { event: 'died', pipeline: 'p', run: 'r', place: 'elsewhere' },
   left: { event: 'left', pipeline: 'p', run: 'r', reason: 'at rest' },
 }
 const events = Object.values<ProgressEvent>(eventsByKind)
