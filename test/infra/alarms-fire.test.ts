@@ -150,8 +150,8 @@ describe('the alarm for a pipeline that stalls', () => {
   })
 
   test('fires when the topics cannot be read', async () => {
-    watched = new Watched(lenient)
-    await watched.minutes(3)
+    // A run would try for ever, and does not get anywhere.
+    watched.runsStart = false
     const { place } = watched.job
     const source: Place['source'] = async (...given) => {
       const bounds = () => Promise.reject(new PawlError('LOG_UNAVAILABLE', 'no broker answers'))
