@@ -11,6 +11,7 @@ import { stepCalls } from '../epoch/execute.ts'
 import type { Job } from '../epoch/job.ts'
 import { type Look, look } from '../epoch/look.ts'
 import { machine, type StepName, stepNames } from '../epoch/machine.ts'
+import { reportHealth } from '../epoch/report-health.ts'
 import { ring } from '../epoch/ring.ts'
 import type { RunKey } from '../model/steps.ts'
 import type { Invoker, RunStart } from '../ports/system.ts'
@@ -42,6 +43,8 @@ export interface RunOutcome {
 
 const retryPauseMs = 50
 const standbyMs = 250
+/** Between two words on how the pipeline fares. */
+const healthMs = 10_000
 /** Between two tries while a disk is full or the ledger does not answer. */
 const troubleMs = 1000
 
@@ -53,6 +56,32 @@ export async function runPipeline(compiled: Compiled, options: RunOptions): Prom
   const { place, signal } = options
   const stopping = () => signal?.aborted ?? false
   const job: Job = { compiled, place, states: new StateCache(), warm: new Map(), stopping }
+  const ended = new AbortController()
+  const telling = tellHealth(job, ended.signal)
+  try {
+    return await keepGoing(job, options)
+  } finally {
+    ended.abort()
+    await telling
+  }
+}
+
+/** Beside the run, so that a run that hangs is seen to stall. What cannot be read, the run itself complains of. */
+async function tellHealth(job: Job, signal: AbortSignal): Promise<void> {
+  const { clock, ledger, telemetry } = job.place
+  const { pipeline } = job.compiled.topology
+  while (!signal.aborted) {
+    await clock.sleep(healthMs, signal)
+    if (signal.aborted) return
+    const head = await ledger.read(pipeline).catch(() => null)
+    telemetry.emit(await reportHealth(job, head))
+  }
+}
+
+async function keepGoing(job: Job, options: RunOptions): Promise<RunOutcome> {
+  const { place, signal } = options
+  const { compiled } = job
+  const stopping = () => signal?.aborted ?? false
   const runner: Runner = {
     job,
     options,

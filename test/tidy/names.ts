@@ -32,6 +32,7 @@ export const exceptions: readonly { readonly names: RegExp; readonly reason: str
     names: /^(newM|m|M)etaData$|^dataChange$|^commitInfo$/,
     reason: 'actions of a Delta log, as its protocol calls them',
   },
+  { names: /^TreatMissingData$/, reason: 'how an alarm of CloudWatch takes a period without a value' },
   { names: /^processData$/, reason: 'what kafkajs calls the method that takes what arrives on a socket' },
 ]
 
