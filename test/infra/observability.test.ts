@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { alarmsOf } from '../../infra/observability-alarms.ts'
 import { queriesOf } from '../../infra/observability-queries.ts'
 import { describePipeline } from '../../infra/topology.ts'
-import { type MetricName, metrics } from '../../lib/adapters/cloudwatch/metrics.ts'
+import { type MetricName, metricCount, metrics } from '../../lib/adapters/cloudwatch/metrics.ts'
 import { deploy, entry, mskInVpc, policyOf, shown } from './deployment.ts'
 
 const deployment = deploy()
@@ -68,7 +68,7 @@ describe('the dashboard', () => {
       `  RecordsIn ${p}`,
       `  RecordsOut ${p} sink word-counts`,
       'metric 9: Left out',
-      ...['RecordsRejected', 'RecordsLate'].map((m) => `  ${m} ${p}`),
+      ...['RecordsRejected', 'RecordsLate', 'RowsUnconfirmed'].map((m) => `  ${m} ${p}`),
       'text 6: ## 4. What does it cost?',
       'metric 6: 90 of 100 take at most, ms',
       ...['Epoch', 'Plan', 'Operate', 'Precommit', 'Commit', 'Promote', 'Finalize'].map((m) => `  ${m}Duration ${p}`),
@@ -143,6 +143,7 @@ describe('alarms', () => {
       const typed = commands.map((command) => `\`pawl ${command} --stack NAME\``).join(', ')
       return `| \`${name}\` | ${meaning} | ${action} | ${typed} |`
     })
+    expect(page).toContain(`A pipeline has ${metricCount({ topic: 0, sink: 0, operator: 0 })} metrics`)
     expect(table?.split('\n')).toEqual(['| alarm | means | do | type |', '| --- | --- | --- | --- |', ...rows])
   })
 })

@@ -188,5 +188,5 @@ test('every metric of the table is emitted by some event, and their number is bo
     ),
   )
   expect(sets.size).toBe(metricCount({ topic: 2, sink: 2, operator: 1 }))
-  expect(metricCount({ topic: 1, sink: 1, operator: 1 })).toBe(29)
+  expect(metricCount({ topic: 1, sink: 1, operator: 1 })).toBe(30)
 })
