@@ -22,6 +22,7 @@ export { ledgerContract } from './contracts/ledger.ts'
 export { logContract } from './contracts/log.ts'
 export type { LogControls, LogSubject } from './contracts/log-subject.ts'
 export { sinkContract } from './contracts/sink.ts'
+export { refusedValue, sinkRefusalContract } from './contracts/sink-refusals.ts'
 export {
   contractLanes,
   contractRowSpec,

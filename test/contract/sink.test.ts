@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'vitest'
 import { openFileSink } from '../../lib/adapters/file/sink.ts'
-import { memorySink } from '../../lib/adapters/memory/sink.ts'
+import { type MemorySinkOptions, memorySink } from '../../lib/adapters/memory/sink.ts'
 import { memoryStore } from '../../lib/adapters/memory/store.ts'
 import { writeAhead } from '../../lib/adapters/writeahead/sink.ts'
 import type { Committable } from '../../lib/model/manifest.ts'
 import type { Serde } from '../../lib/model/serde.ts'
 import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { refusedValue, sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
 import {
   contractLanes,
   contractRowSpec,
@@ -21,28 +22,27 @@ import {
 const textOf = (bytes: Buffer | null) => bytes?.toString() ?? null
 const objectsOf = (committable: Committable) => committable.parts.flatMap(({ objects }) => objects)
 
-const memory: Implementation<SinkSubject> = {
-  name: 'memory',
-  async fresh() {
-    const store = memoryStore()
-    const sink = memorySink({ id: 'rows', spec: contractRowSpec })
-    const controls: SinkControls = {
-      async visible() {
-        return sink
-          .visible()
-          .map(({ key, value, timestampMs }) => ({ key: textOf(key), value: textOf(value), timestampMs }))
-      },
-      async backup() {
-        const snapshot = sink.snapshot()
-        return async () => sink.restore(snapshot)
-      },
-      dropMarker: async (lane) => sink.dropMarker(lane),
-      loseStaging: async (committable) => store.delete(objectsOf(committable).map(({ name }) => name)),
-      damageStaging: async (committable) => store.damage(objectsOf(committable)[0]!.name),
-    }
-    return { open: async () => ({ sink: sink.open(store), store, controls }) }
-  },
+async function memoryPlace(more: Partial<MemorySinkOptions> = {}) {
+  const store = memoryStore()
+  const sink = memorySink({ id: 'rows', spec: contractRowSpec, ...more })
+  const controls: SinkControls = {
+    async visible() {
+      return sink
+        .visible()
+        .map(({ key, value, timestampMs }) => ({ key: textOf(key), value: textOf(value), timestampMs }))
+    },
+    async backup() {
+      const snapshot = sink.snapshot()
+      return async () => sink.restore(snapshot)
+    },
+    dropMarker: async (lane) => sink.dropMarker(lane),
+    loseStaging: async (committable) => store.delete(objectsOf(committable).map(({ name }) => name)),
+    damageStaging: async (committable) => store.damage(objectsOf(committable)[0]!.name),
+  }
+  return { open: async () => ({ sink: sink.open(store), store, controls }) }
 }
+
+const memory: Implementation<SinkSubject> = { name: 'memory', fresh: () => memoryPlace() }
 
 function fileControls(directory: string): SinkControls {
   const root = join(directory, 'rows')
@@ -146,6 +146,20 @@ const writtenAhead = (idempotent: boolean): Implementation<SinkSubject> => ({
       ].map((name) => [name, 'the marker lies in the store, so a restored target is not noticed']),
     ),
   },
+})
+
+const refusing: Implementation<SinkSubject> = {
+  name: 'memory',
+  fresh: () =>
+    memoryPlace({
+      onReject: 'dead-letter',
+      refuses: ({ value }) =>
+        value?.toString() === refusedValue ? { code: '23514', column: 'v', reason: 'a constraint' } : null,
+    }),
+}
+
+describe('a sink with dead letters: memory', () => {
+  test.each(contractCases(sinkRefusalContract, refusing))('$name', ({ run }) => run())
 })
 
 describe.each([memory, file, writtenAhead(false), writtenAhead(true)])('a sink: $name', (implementation) => {

@@ -2,14 +2,16 @@ import { expect } from 'vitest'
 import { mysql } from '../../lib/adapters/mysql/sink.ts'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
 import { type MariaDb, mariaDbTest as test } from '../support/mariadb.ts'
 import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
 
 let server: MariaDb
 
 const database: ContractDatabase = {
-  async createTable(table) {
-    await server.query(`CREATE TABLE ${table} (n bigint AUTO_INCREMENT PRIMARY KEY, k text, v text, ts bigint)`)
+  async createTable(table, refused) {
+    const check = refused === null ? '' : `, CHECK (v <> '${refused}')`
+    await server.query(`CREATE TABLE ${table} (n bigint AUTO_INCREMENT PRIMARY KEY, k text, v text, ts bigint${check})`)
   },
   spec: (options) => mysql({ ...options, connection: () => server.url }),
   async visible(table) {
@@ -29,7 +31,11 @@ const database: ContractDatabase = {
   },
 }
 
-for (const { name, run } of contractCases(sinkContract, { name: 'MariaDB', fresh: () => freshTable(database) })) {
+const cases = [
+  ...contractCases(sinkContract, { name: 'MySQL', fresh: () => freshTable(database) }),
+  ...contractCases(sinkRefusalContract, { name: 'MySQL', fresh: () => freshTable(database, 'dead-letter') }),
+]
+for (const { name, run } of cases) {
   test(`a MySQL sink: ${name}`, async ({ mariaDb }) => {
     server = mariaDb
     await expect(run()).resolves.toBeUndefined()

@@ -2,14 +2,16 @@ import { expect } from 'vitest'
 import { postgres as postgresSink } from '../../lib/adapters/postgres/sink.ts'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
 import { type Postgres, postgresTest as test } from '../support/postgres.ts'
 import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
 
 let server: Postgres
 
 const database: ContractDatabase = {
-  async createTable(table) {
-    await server.query(`CREATE TABLE ${table} (n bigserial, k text, v text, ts bigint)`)
+  async createTable(table, refused) {
+    const check = refused === null ? '' : `, CHECK (v <> '${refused}')`
+    await server.query(`CREATE TABLE ${table} (n bigserial, k text, v text, ts bigint${check})`)
   },
   spec: (options) => postgresSink({ ...options, connection: () => server.url }),
   async visible(table) {
@@ -28,7 +30,11 @@ const database: ContractDatabase = {
   },
 }
 
-for (const { name, run } of contractCases(sinkContract, { name: 'PostgreSQL', fresh: () => freshTable(database) })) {
+const cases = [
+  ...contractCases(sinkContract, { name: 'PostgreSQL', fresh: () => freshTable(database) }),
+  ...contractCases(sinkRefusalContract, { name: 'PostgreSQL', fresh: () => freshTable(database, 'dead-letter') }),
+]
+for (const { name, run } of cases) {
   test(`a PostgreSQL sink: ${name}`, async ({ postgres }) => {
     server = postgres
     await expect(run()).resolves.toBeUndefined()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { promote } from '../../lib/epoch/promote.ts'
+import { verify } from '../../lib/epoch/verify.ts'
 import { deadLetter, json, nullable, pipeline, text, topic } from '../../lib/index.ts'
 import type { RejectedRecord } from '../../lib/model/manifest.ts'
 import type { LaneInput } from '../../lib/model/steps.ts'
@@ -60,6 +61,7 @@ describe('a row that the sink refuses', () => {
       'pawl-column': 'n',
     })
     expect(at.world.sinks.get('table')!.refused(0)).toEqual([])
+    expect(await faultsOf(at)).toEqual([])
     await at.settle()
   })
 
@@ -137,6 +139,16 @@ function downWhenAsked(at: Stage): void {
   })
 }
 
+/** What an audit of the chain finds. */
+async function faultsOf({ world }: Stage) {
+  const { ledger, store, sinks, compiled } = world
+  const readMarker = async ({ sink, lane }: { sink: string; lane: number }) => {
+    const found = sinks.get(sink)!
+    return found.marked ? found.marker(lane) : 'unmarked'
+  }
+  return (await verify({ ledger, store, pipeline: compiled.topology.pipeline, readMarker })).faults
+}
+
 const refusal = { code: '23514', column: 'n', reason: 'too bad' }
 
 describe('at most once', () => {
@@ -148,11 +160,12 @@ describe('at most once', () => {
     await at.run()
     expect(at.values('out')).toEqual(['one'])
     const given = { epoch: 1, sink: 'out', lane: 0, rows: 1, code: 'UNKNOWN_RESULT' }
-    expect(eventsOf(at, 'unconfirmed')).toEqual([{ event: 'unconfirmed', pipeline: 'sink-mix', ...given }])
+    expect(eventsOf(at, 'unconfirmed')).toMatchObject([{ event: 'unconfirmed', pipeline: 'sink-mix', ...given }])
     expect((await at.head()).unconfirmed).toEqual({ rows: 1, recent: [given] })
     at.append('lines', 0, 'two')
     await at.run()
     expect((await at.head()).unconfirmed).toEqual({ rows: 1, recent: [] })
+    expect(await faultsOf(at)).toEqual([])
     const chain = await at.settle()
     expect(chain.manifests[2]!.unconfirmed).toEqual([given])
   })

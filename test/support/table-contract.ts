@@ -9,8 +9,9 @@ import { type MemoryStore, memoryStore } from '../../lib/adapters/memory/store.t
 import type { TableOptions } from '../../lib/adapters/shared/table-options.ts'
 import type { SqlRow } from '../../lib/adapters/shared/table-rows.ts'
 import type { Committable } from '../../lib/model/manifest.ts'
-import type { Sink } from '../../lib/ports/sink.ts'
+import type { RejectPolicy, Sink } from '../../lib/ports/sink.ts'
 import type { CustomSinkSpec } from '../../lib/ports/spec.ts'
+import { refusedValue } from '../../lib/testing/contracts/sink-refusals.ts'
 import {
   contractLanes,
   contractRowSpec,
@@ -28,8 +29,8 @@ export const contractRow = (value: unknown, key: unknown, timestampMs: number): 
 
 /** What the contract needs of a database. */
 export interface ContractDatabase {
-  /** Makes the table of one case. */
-  createTable(table: string): Promise<void>
+  /** Makes the table of one case, which refuses a value if one is given. */
+  createTable(table: string, refused: string | null): Promise<void>
   spec(options: TableOptions<unknown, unknown>): CustomSinkSpec<unknown, unknown>
   visible(table: string): Promise<readonly VisibleRow[]>
   backup(table: string, markerTable: string): Promise<() => Promise<void>>
@@ -37,13 +38,13 @@ export interface ContractDatabase {
 }
 
 /** A place for one case. */
-export async function freshTable(database: ContractDatabase) {
+export async function freshTable(database: ContractDatabase, onReject: RejectPolicy = 'park') {
   const id = randomUUID().slice(0, 8)
   const table = `rows_${id}`
   const markerTable = `markers_${id}`
-  await database.createTable(table)
+  await database.createTable(table, onReject === 'park' ? null : refusedValue)
   const store = memoryStore()
-  const spec = database.spec({ table, markerTable, lanes: contractLanes, row: contractRow })
+  const spec = database.spec({ table, markerTable, onReject, lanes: contractLanes, row: contractRow })
   const opened: Sink[] = []
   const controls: SinkControls = {
     visible: () => database.visible(table),

@@ -12,6 +12,7 @@ import type { CommitPermit, Committable } from '../../model/manifest.ts'
 import type { PromoteResult, RejectPolicy, Sink, SinkLimits } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
 import { markerAfter, sameMarker } from '../shared/markers.ts'
+import { withinBytes } from '../shared/refused-rows.ts'
 import type { RowSpec } from '../shared/row-encoding.ts'
 import { memoryStageWriter, readStagedRows } from './staged-rows.ts'
 import { type MemoryRow, type MemoryTable, memoryTable, type RefusedInLane } from './table.ts'
@@ -112,7 +113,7 @@ function openMemorySink(client: Client): Sink {
     },
     async refused(lane, max) {
       assertUp()
-      return sink.refused(lane).slice(0, max.rows)
+      return withinBytes(sink.refused(lane).slice(0, max.rows), max.bytes)
     },
     async forget(_lane, ids) {
       assertUp()

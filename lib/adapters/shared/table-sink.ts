@@ -11,6 +11,7 @@ import type { Marker } from '../../model/manifest.ts'
 import type { PromoteResult, RejectPolicy, Sink, SinkLimits } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
 import { markerAfter, sameMarker } from './markers.ts'
+import { withinBytes } from './refused-rows.ts'
 import { type BlockLimits, blockWriter } from './row-blocks.ts'
 import type { SessionPool } from './session-pool.ts'
 import { type CellText, type RowMaker, rowEncoder, type TableForm } from './table-rows.ts'
@@ -85,12 +86,7 @@ export function tableSink(options: TableSinkOptions): Sink {
     },
     async refused(lane, max) {
       const rows = await sessions.use((session) => session.readRefused(keyOf(lane), max.rows))
-      let bytes = 0
-      return rows.filter(({ key, value }) => {
-        const fits = bytes < max.bytes
-        bytes += (key?.length ?? 0) + (value?.length ?? 0)
-        return fits
-      })
+      return withinBytes(rows, max.bytes)
     },
     async forget(lane, ids) {
       await sessions.use((session) => session.forgetRefused(keyOf(lane), ids))
