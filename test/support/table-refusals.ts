@@ -155,7 +155,7 @@ const pipelines: Record<string, Case> = {
     const runs = install(numbers)
     const random = prng(5)
     try {
-      for (let batch = 0; batch < 4; batch++) {
+      for (let batch = 0; batch < 3; batch++) {
         await runs.append(...Array.from({ length: 50 }, (_, i) => `${(i % 7 === 3 ? -1 : 1) * (1 + batch * 50 + i)}`))
         const running = runs.run()
         await sleep(random.int(120))
@@ -163,7 +163,7 @@ const pipelines: Record<string, Case> = {
         await database.server.restart()
         assert.equal((await running).reason, 'caught-up')
       }
-      const all = Array.from({ length: 200 }, (_, n) => n + 1)
+      const all = Array.from({ length: 150 }, (_, n) => n + 1)
       const isBad = (n: number) => ((n - 1) % 50) % 7 === 3
       const shown = (await database.query(`SELECT k FROM ${table} ORDER BY k`)).map(({ k }) => Number(k))
       assert.deepEqual(
