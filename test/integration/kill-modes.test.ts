@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,8 +9,10 @@ import { epochLines, modePipeline } from '../support/mode-worker.ts'
 import { install } from '../support/table-runs.ts'
 
 const worker = new URL('../support/mode-worker.ts', import.meta.url)
-const lines = 400
-const killsMax = 9
+const lines = 300
+const killsMax = 6
+
+const bytesOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
 /** Runs the worker to its end, killing it on the way; what its target shows, and how often it was killed. */
 async function ordeal(mode: 'at-least-once' | 'at-most-once') {
@@ -22,9 +24,18 @@ async function ordeal(mode: 'at-least-once' | 'at-most-once') {
   const random = prng(17)
   for (let kills = 0; ; kills++) {
     const child = startChild(worker, [directory, mode, file])
-    while (child.lines.length === 0) await sleep(5)
-    if (kills < killsMax) void sleep(20 + random.int(150), null, { ref: false }).then(() => child.kill('SIGKILL'))
-    const { code } = await child.ended
+    let running = true
+    const ended = child.ended.finally(() => {
+      running = false
+    })
+    // Killed while it shows an epoch, somewhere between its first and its last row.
+    const before = bytesOf(file)
+    while (kills < killsMax && running && bytesOf(file) === before) await sleep(1)
+    if (kills < killsMax) {
+      await sleep(random.int(12))
+      child.kill('SIGKILL')
+    }
+    const { code } = await ended
     if (code !== 0) continue
     const { reason, unconfirmed } = JSON.parse(child.lines.at(-1)!)
     expect(reason).toBe('caught-up')
