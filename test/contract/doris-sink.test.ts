@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { doris } from '../../lib/adapters/doris/sink.ts'
 import { memoryStore } from '../../lib/adapters/memory/store.ts'
+import type { Store } from '../../lib/ports/store.ts'
 import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { contractLanes, type SinkControls, type SinkSubject } from '../../lib/testing/contracts/sink-subject.ts'
 import { type DorisDouble, dorisDouble } from '../support/doris-double.ts'
 import { duplicateModel } from '../support/doris-loads.ts'
@@ -44,6 +46,10 @@ const dorisSink = (format: 'json' | 'csv'): Implementation<SinkSubject> => ({
       async dropMarker(lane) {
         for await (const { name } of store.list(`markers/${context.pipeline}/rows/${lane}/`)) await store.delete([name])
       },
+      async disturb(nth, when) {
+        const end = double.cut(nth, when)
+        return async () => end()
+      },
       // What is staged lies in two places.
       async loseStaging(committable) {
         double.expirePrepared()
@@ -54,15 +60,22 @@ const dorisSink = (format: 'json' | 'csv'): Implementation<SinkSubject> => ({
         await staging.damageStaging(committable)
       },
     }
-    return { open: async () => ({ sink: await spec.open('rows', context), store, controls }) }
+    const over = (other: Store) => spec.open('rows', { ...context, store: other })
+    return { open: async () => ({ sink: await over(store), store, controls, over }) }
   },
   differences: Object.fromEntries(
     [
       'refuses when it was restored to an earlier epoch',
       'heals when the missing epochs are promoted again in order',
+      'heals when it lost one epoch alone, in one lane of several',
       'never takes absent staging for success when it lost epochs',
     ].map((name) => [name, 'the marker lies in the store, so a restored table is not noticed']),
   ),
+})
+
+describe('a Doris sink under faults', () => {
+  const { name, fresh } = dorisSink('json')
+  test.each(contractCases(sinkFaultContract, { name, fresh }))('$name', ({ run }) => run())
 })
 
 describe.each([dorisSink('json'), dorisSink('csv')])('a sink: $name', (implementation) => {

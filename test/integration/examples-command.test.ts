@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 let directory: string
@@ -14,9 +15,9 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 
-function pawl(words: readonly string[], input = ''): string {
+function pawl(words: readonly string[], input = '', env: Readonly<Record<string, string>> = {}): string {
   const args = ['--conditions=pawl-source', 'lib/cli/main.ts', ...words, '--dir', directory]
-  return execFileSync(process.execPath, args, { input, encoding: 'utf8' })
+  return execFileSync(process.execPath, args, { input, encoding: 'utf8', env: { ...process.env, ...env } })
 }
 
 /** The lines between `<<'LINES'` and `LINES` of an example's README. */
@@ -61,4 +62,18 @@ test('orders shows the totals and dead letters that its README promises', () => 
     { topic: 'orders', partition: 0, offset: '1', operator: 'check', error: { message: 'cents is negative' } },
     { topic: 'orders', partition: 0, offset: '3', operator: 'orders', error: { name: 'SyntaxError' } },
   ])
+})
+
+test('own-sink fills a table of SQLite that Pawl knows nothing of', () => {
+  const env = { WORDS_DB: join(directory, 'words.db') }
+  const run = () => pawl(['run', 'examples/own-sink/pipeline.ts', '--until', 'caught-up'], '', env)
+  pawl(['produce', 'lines', '--partitions', '2'], 'ratchet pawl\n')
+  run()
+  pawl(['produce', 'lines'], 'pawl tooth\n')
+  run()
+  const db = new DatabaseSync(env.WORDS_DB)
+  const words = db.prepare('SELECT value FROM words ORDER BY value').all()
+  db.close()
+  expect(words.map(({ value }) => value)).toEqual(['pawl', 'pawl', 'ratchet', 'tooth'])
+  expect(pawl(['sinks', 'list', 'examples/own-sink/pipeline.ts'], '', env)).toContain('sound')
 })

@@ -33,7 +33,10 @@ const database: ContractDatabase = {
 
 const cases = [
   ...contractCases(sinkContract, { name: 'MySQL', fresh: () => freshTable(database) }),
-  ...contractCases(sinkRefusalContract, { name: 'MySQL', fresh: () => freshTable(database, 'dead-letter') }),
+  ...contractCases(sinkRefusalContract, {
+    name: 'MySQL',
+    fresh: () => freshTable(database, { onReject: 'dead-letter' }),
+  }),
 ]
 for (const { name, run } of cases) {
   test(`a MySQL sink: ${name}`, async ({ mariaDb }) => {

@@ -2,21 +2,30 @@ import { expect } from 'vitest'
 import { postgres as postgresSink } from '../../lib/adapters/postgres/sink.ts'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
+import { sinkSizeContract } from '../../lib/testing/contracts/sink-size.ts'
+import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type Postgres, postgresTest as test } from '../support/postgres.ts'
 import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
 
 let server: Postgres
+let proxy: CuttingProxy
 
 const database: ContractDatabase = {
   async createTable(table, refused) {
     const check = refused === null ? '' : `, CHECK (v <> '${refused}')`
     await server.query(`CREATE TABLE ${table} (n bigserial, k text, v text, ts bigint${check})`)
   },
-  spec: (options) => postgresSink({ ...options, connection: () => server.url }),
+  spec: (options) =>
+    postgresSink({ ...options, connection: () => server.url.replace(`:${server.port}`, `:${proxy.port}`) }),
   async visible(table) {
     const rows = await server.query(`SELECT k AS key, v AS value, ts::float8 AS "timestampMs" FROM ${table} ORDER BY n`)
     return rows as Awaited<ReturnType<ContractDatabase['visible']>>
+  },
+  async count(table) {
+    const [row] = await server.query(`SELECT count(*)::int AS count FROM ${table}`)
+    return Number(row!.count)
   },
   async backup(table, markers) {
     await server.query(`CREATE TABLE ${table}_b AS TABLE ${table}; CREATE TABLE ${markers}_b AS TABLE ${markers}`)
@@ -30,13 +39,32 @@ const database: ContractDatabase = {
   },
 }
 
+/** Cuts what goes over the wire. */
+async function disturb(nth: number, when: 'before' | 'after') {
+  const before = proxy.cuts
+  proxy.cut(/^/, when, nth)
+  return async () => {
+    proxy.heal()
+    return proxy.cuts > before
+  }
+}
+
+const implementation = { name: 'PostgreSQL', fresh: () => freshTable(database, { disturb }) }
+
 const cases = [
-  ...contractCases(sinkContract, { name: 'PostgreSQL', fresh: () => freshTable(database) }),
-  ...contractCases(sinkRefusalContract, { name: 'PostgreSQL', fresh: () => freshTable(database, 'dead-letter') }),
+  ...contractCases(sinkContract, implementation),
+  ...contractCases(sinkFaultContract, implementation),
+  ...contractCases(sinkSizeContract, implementation),
+  ...contractCases(sinkRefusalContract, {
+    name: 'PostgreSQL',
+    fresh: () => freshTable(database, { onReject: 'dead-letter' }),
+  }),
 ]
+
 for (const { name, run } of cases) {
   test(`a PostgreSQL sink: ${name}`, async ({ postgres }) => {
     server = postgres
-    await expect(run()).resolves.toBeUndefined()
+    proxy = await cuttingProxy(postgres.port)
+    await expect(run().finally(() => proxy.close())).resolves.toBeUndefined()
   })
 }

@@ -9,8 +9,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export interface CuttingProxy {
   readonly port: number
-  /** At the next chunk with these words. */
-  cut(words: RegExp, when: 'before' | 'after'): void
+  /** At the next chunk with these words, or once so many such chunks have passed. */
+  cut(words: RegExp, when: 'before' | 'after', skip?: number): void
+  /** Forgets a cut that was planned. */
+  heal(): void
   /** While true, swallows everything, as a network that is gone without a word. */
   silent: boolean
   /** How many cuts have been made. */
@@ -21,7 +23,7 @@ export interface CuttingProxy {
 /** Listens on a free port and passes on to `port`. */
 export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>()
-  let planned: { readonly words: RegExp; readonly when: 'before' | 'after' } | null = null
+  let planned: { readonly words: RegExp; readonly when: 'before' | 'after'; skip: number } | null = null
   let cuts = 0
   let silent = false
   const server: Server = createServer((client) => {
@@ -40,7 +42,7 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
     }
     client.on('data', (chunk) => {
       if (silent) return
-      if (planned === null || !planned.words.test(chunk.toString('latin1'))) {
+      if (planned === null || !planned.words.test(chunk.toString('latin1')) || planned.skip-- > 0) {
         upstream.write(chunk)
         return
       }
@@ -59,8 +61,11 @@ export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
   return {
     port: (server.address() as { port: number }).port,
-    cut: (words, when) => {
-      planned = { words, when }
+    cut: (words, when, skip = 0) => {
+      planned = { words, when, skip }
+    },
+    heal: () => {
+      planned = null
     },
     get silent() {
       return silent

@@ -43,6 +43,8 @@ export interface DorisDouble {
   /** Labels of ended loads are forgotten, as after `streaming_label_keep_max_second`; prepared ones are aborted first. */
   forgetLabels(): void
   copyOf(table: string): () => void
+  /** Cuts the nth request from now on; the result ends that, and tells whether it came. */
+  cut(nth: number, when: 'before' | 'after'): () => boolean
   stop(): Promise<void>
   start(): Promise<void>
 }
@@ -59,6 +61,7 @@ export async function dorisDouble(): Promise<DorisDouble> {
   const misdeeds: DorisMisdeed[] = []
   const requests: string[] = []
   let ids = 1000
+  let cut: { left: number; readonly when: 'before' | 'after' } | null = null
   let frontend: Server | null = null
   let backend: Server | null = null
   let [frontendPort, backendPort] = [0, 0]
@@ -117,6 +120,7 @@ export async function dorisDouble(): Promise<DorisDouble> {
       const location = `http://${user}:${encodeURIComponent(password)}@127.0.0.1:${backendPort}${url.pathname}`
       return void response.writeHead(307, { location }).end()
     }
+    if (cut !== null && cut.left-- === 0) misdeeds.push({ deed, does: cut.when === 'before' ? 'never' : 'lost' })
     const at = misdeeds.findIndex((misdeed) => misdeed.deed === deed)
     const misdeed = at < 0 ? null : misdeeds.splice(at, 1)[0]!
     if (misdeed?.does === 'never') return void request.socket.destroy()
@@ -162,6 +166,14 @@ export async function dorisDouble(): Promise<DorisDouble> {
     copyOf(table) {
       const copy = visible.get(table) ?? []
       return () => void visible.set(table, copy)
+    },
+    cut(nth, when) {
+      const mine = { left: nth, when }
+      cut = mine
+      return () => {
+        cut = null
+        return mine.left < 0
+      }
     },
     async stop() {
       for (const server of [frontend, backend]) {

@@ -11,6 +11,7 @@ import type { SqlRow } from '../../lib/adapters/shared/table-rows.ts'
 import type { Committable } from '../../lib/model/manifest.ts'
 import type { RejectPolicy, Sink } from '../../lib/ports/sink.ts'
 import type { CustomSinkSpec } from '../../lib/ports/spec.ts'
+import type { Store } from '../../lib/ports/store.ts'
 import { refusedValue } from '../../lib/testing/contracts/sink-refusals.ts'
 import {
   contractLanes,
@@ -33,12 +34,17 @@ export interface ContractDatabase {
   createTable(table: string, refused: string | null): Promise<void>
   spec(options: TableOptions<unknown, unknown>): CustomSinkSpec<unknown, unknown>
   visible(table: string): Promise<readonly VisibleRow[]>
+  /** Without it all rows are fetched to be counted. */
+  count?(table: string): Promise<number>
   backup(table: string, markerTable: string): Promise<() => Promise<void>>
   dropMarker(markerTable: string, lane: number): Promise<void>
 }
 
 /** A place for one case. */
-export async function freshTable(database: ContractDatabase, onReject: RejectPolicy = 'park') {
+export async function freshTable(
+  database: ContractDatabase,
+  { onReject = 'park', ...more }: Pick<SinkControls, 'disturb'> & { readonly onReject?: RejectPolicy } = {},
+) {
   const id = randomUUID().slice(0, 8)
   const table = `rows_${id}`
   const markerTable = `markers_${id}`
@@ -51,13 +57,18 @@ export async function freshTable(database: ContractDatabase, onReject: RejectPol
     backup: () => database.backup(table, markerTable),
     dropMarker: (lane) => database.dropMarker(markerTable, lane),
     ...stagingControls(store),
+    ...more,
+    ...(database.count === undefined ? {} : { count: () => database.count!(table) }),
+  }
+  const over = async (other: Store) => {
+    const context = { pipeline: `p-${id}`, incarnation: 'unused', stage: 'test', directory: null, store: other }
+    const sink = await spec.open('rows', context)
+    opened.push(sink)
+    return sink
   }
   return {
     async open(): Promise<SinkSubject> {
-      const context = { pipeline: `p-${id}`, incarnation: 'unused', stage: 'test', directory: null, store }
-      const sink = await spec.open('rows', context)
-      opened.push(sink)
-      return { sink, store, controls }
+      return { sink: await over(store), store, controls, over }
     },
     async dispose() {
       for (const sink of opened) await sink.close()

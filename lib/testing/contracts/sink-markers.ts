@@ -171,6 +171,31 @@ const judging: Record<string, SinkCheck> = {
     assert.deepEqual(await driver.values(), ['a', 'b', 'c', 'd'])
     assert.deepEqual(await driver.sink.marker(0), driver.markerOf(4))
   },
+  'heals when it lost one epoch alone, in one lane of several': async (driver) => {
+    await driver.register()
+    await driver.run(1, [...inLane(0, 'a0'), ...inLane(1, 'a1')])
+    const restore = await driver.subject.controls.backup()
+    const [lost] = await driver.run(2, inLane(0, 'b0'))
+    await restore()
+    const next = await driver.commit(3, [...inLane(0, 'c0'), ...inLane(1, 'c1')])
+    await refused(driver, next[0]!, driver.markerOf(1))
+    for (const committable of [lost!, ...next]) {
+      assert.deepEqual(await driver.promote(committable, { healing: true }), { result: 'promoted' })
+    }
+    const values = await driver.values()
+    assert.deepEqual([...values].sort(), ['a0', 'a1', 'b0', 'c0', 'c1'])
+    assert.deepEqual(
+      values.filter((value) => value?.endsWith('0')),
+      ['a0', 'b0', 'c0'],
+    )
+  },
+  'refuses in every lane when all markers are gone': async (driver) => {
+    await driver.register()
+    await driver.run(1, [...inLane(0, 'a'), ...inLane(1, 'b'), ...inLane(2, 'c')])
+    for (const lane of [0, 1, 2]) await driver.subject.controls.dropMarker(lane)
+    for (const committable of await driver.commit(2, [...inLane(0, 'd'), ...inLane(1, 'e'), ...inLane(2, 'f')]))
+      await refused(driver, committable, null)
+  },
   'never takes absent staging for success when it lost epochs': async (driver) => {
     await driver.register()
     await driver.run(1, inLane(0, 'a'))

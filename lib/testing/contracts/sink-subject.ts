@@ -18,6 +18,8 @@ export interface SinkSubject {
   /** Where this client stages and reads back. */
   readonly store: Store
   readonly controls: SinkControls
+  /** A client like this one over another store; needed by `sinkFaultContract`. */
+  over?(store: Store): Promise<Sink>
 }
 
 /** What tests see of a sink and do to it behind its back. */
@@ -30,6 +32,13 @@ export interface SinkControls {
   /** Loses or damages what is staged for a committable, wherever that is. */
   loseStaging(committable: Committable): Promise<void>
   damageStaging(committable: Committable): Promise<void>
+  /** How many rows are visible, where `visible` would be too many of them. */
+  count?(): Promise<number>
+  /**
+   * Cuts the `nth` exchange with the sink's server from now on, counted from 0: before it takes effect, or in place of
+   * its answer. The result ends that, and tells whether it came to it. Needed by `sinkFaultContract`.
+   */
+  disturb?(nth: number, when: 'before' | 'after'): Promise<() => Promise<boolean>>
 }
 
 /** A row as a reader of the sink sees it. */
