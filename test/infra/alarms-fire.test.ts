@@ -5,6 +5,7 @@ import { virtualClock } from '../../lib/adapters/memory/clock.ts'
 import { stepCalls } from '../../lib/epoch/execute.ts'
 import type { Job } from '../../lib/epoch/job.ts'
 import { machine, type StepName, stepNames } from '../../lib/epoch/machine.ts'
+import { pause } from '../../lib/epoch/steer.ts'
 import { wake } from '../../lib/epoch/wake.ts'
 import { PawlError } from '../../lib/model/errors.ts'
 import { json, text } from '../../lib/model/serde.ts'
@@ -133,6 +134,11 @@ describe('no alarm fires', () => {
       .append(0, [{ key: null, value: Buffer.from('old'), timestampMs: 1_000, headers: [] }])
     expect(await watched.minutes(5)).toEqual([])
   })
+})
+
+test('a pipeline that a person has paused fires none, however much waits', async () => {
+  await pause(watched.job, { by: 'a person', why: null })
+  expect(await watched.minutes(10, () => watched.send('a'))).toEqual([])
 })
 
 describe('the alarm for a pipeline that stalls', () => {
