@@ -120,10 +120,14 @@ async function untilItHurts(worker: Worker, random: Prng): Promise<void> {
   const epochs = 1 + random.int(3)
   for (let epoch = 0; epoch < epochs; epoch++) {
     const heard = await hear(worker, ({ event }) => event === 'committed', 30_000)
-    if (heard === null) throw new Error(`the worker commits nothing: ${worker.complaints.slice(-5).join('\n')}`)
+    if (heard === null) throw new Error(`the worker commits nothing: ${lastWords(worker)}`)
     if (epoch + 1 < epochs) await hear(worker, ({ event }) => event === 'finalized', 30_000)
   }
   await sleep(random.int(2) === 0 ? random.int(40) : random.int(300))
+}
+
+function lastWords({ heard, complaints }: Worker): string {
+  return [...heard.slice(-5).map(({ event }) => JSON.stringify(event)), ...complaints.slice(-5)].join('\n')
 }
 
 /** Sends payments as long as the ordeal goes on; an account keeps to its partition. */
@@ -147,7 +151,7 @@ async function feedPayments({ broker, judge }: World, random: Prng, feeding: { r
 async function finish(world: World, looks: Looks): Promise<void> {
   const last = startThree(world, '--until', 'caught-up')
   const { code } = await last.ended
-  if (code !== 0) throw new Error(`the last worker ended with ${code}: ${last.complaints.slice(-5).join('\n')}`)
+  if (code !== 0) throw new Error(`the last worker ended with ${code}: ${lastWords(last)}`)
   await looks.take(sinks)
   looks.mustAgree()
 }
