@@ -25,7 +25,9 @@ export function reportStep(step: StepName, job: Job, input: AnyInput): StepRepor
   const { pipeline } = job.compiled.topology
   const origin = originOf(step, input)
   const startMs = clock.nowMs()
-  const emit: Job['place']['telemetry']['emit'] = (event) => telemetry.emit({ ...origin, ...event })
+  // The name stays the first member, by which programs that read lines know events.
+  const emit: Job['place']['telemetry']['emit'] = (told) =>
+    telemetry.emit(Object.assign({ event: told.event }, origin, told))
   const last = (
     outcome: { next: string | null; code: string | null; message: string | null },
     found: Partial<Origin>,

@@ -183,7 +183,11 @@ describe('run', () => {
   test('speaks one event a line under --json, and how it ended', async () => {
     using made = project({ 'count.ts': wordCount })
     await succeed(made.pawl(['produce', 'lines', '--partitions', '2'], { input: linesOf(100) }))
-    const records = (await succeed(made.pawl(['run', 'count.ts', '--until', 'caught-up', '--json']))).records()
+    const ran = await succeed(made.pawl(['run', 'count.ts', '--until', 'caught-up', '--json']))
+    const lines = ran.stdout.trimEnd().split('\n')
+    // Programs know an event by how its line begins.
+    expect(lines.filter((line) => !/^\{"event":"/.test(line))).toEqual([])
+    const records = ran.records()
     const committed = records.filter(({ event }) => event === 'committed')
     expect(committed.map(({ epoch }) => epoch)).toEqual([1, 2, 3])
     expect(records.at(-1)).toMatchObject({
