@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { describe, expect, onTestFinished } from 'vitest'
 import { decimal } from '../../lib/adapters/dynamodb/attributes.ts'
@@ -143,6 +144,34 @@ describe.each(['upsert', 'transactions'] as const)('mode %s', (mode) => {
     expect(shown(await rows())).toEqual({ a: 1 })
   })
 
+  test('case 4: the condition that fails because of an earlier try of its own is a success', async ({ emulator }) => {
+    const { rig, proxy, rows } = await rigOn(emulator, { mode })
+    const committable = await rig.stage([[value(1), 'a']])
+    proxy.plan((call) => put(call) || transact(call), { fault: 'answer-lost' }, mode === 'upsert' ? 2 : 1)
+    expect(await rig.promote(committable)).toEqual({ result: 'promoted' })
+    expect(proxy.left).toBe(0)
+    expect(shown(await rows())).toEqual({ a: 1 })
+  })
+
+  test('case 6: a request that arrives after the next epoch changes nothing, whatever its token', async ({
+    emulator,
+  }) => {
+    const { rig, proxy, rows } = await rigOn(emulator, { mode })
+    const first = await rig.stage([
+      [value(1), 'a'],
+      [null, 'b'],
+    ])
+    proxy.plan((call) => put(call) || transact(call), { fault: 'late', afterMs: 400 }, mode === 'upsert' ? 3 : 1)
+    await settled(rig, first)
+    await rig.run([
+      [value(2), 'a'],
+      [value(2), 'b'],
+    ])
+    await sleep(600)
+    expect(shown(await rows())).toEqual({ a: 2, b: 2 })
+    expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, 2))
+  })
+
   test('a row that the table refuses is named, and written once the table is mended', async ({ emulator }) => {
     const { rig, proxy, table, rows } = await rigOn(emulator, { mode })
     const committable = await rig.stage([[value(1), 'a']])
@@ -188,11 +217,11 @@ test('case 66: an item that a dead promotion writes late changes nothing, be it 
     [null, 'b'],
     [value(2), 'c'],
   ])
-  await new Promise((resolve) => setTimeout(resolve, 900))
+  await sleep(900)
   expect(shown(await rows())).toEqual({ a: 2, c: 2 })
 })
 
-test('a promotion that died in the middle is ended by the next one', async ({ emulator }) => {
+test('case 18: a promotion that died in the middle is ended by the next one', async ({ emulator }) => {
   const { rig, proxy, rows } = await rigOn(emulator)
   const committable = await rig.stage(Array.from({ length: 200 }, (_, i) => [value(i), `k${i}`]))
   let seen = 0
@@ -358,7 +387,7 @@ test('goes on where it was when the emulator is stopped and started in mid-promo
   for (let epoch = 1; epoch <= 2; epoch++) {
     const committable = await rig.stage(Array.from({ length: 400 }, (_, i) => [value(epoch), `k${i}`]))
     const promoting = rig.promote(committable).catch((error: { kind?: string }) => error)
-    await new Promise((resolve) => setTimeout(resolve, 60))
+    await sleep(60)
     await emulator.stop()
     await emulator.restart()
     await promoting

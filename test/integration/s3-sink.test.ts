@@ -115,6 +115,31 @@ describe('small files', () => {
     expect(await rig.promote(committable)).toEqual({ result: 'promoted' })
   })
 
+  test('case 2: an unknown result is compared with what is there, and deletes nothing', async ({ emulator }) => {
+    const { rig, proxy, view } = await rigOn(emulator)
+    const committable = await rig.stage([['a']])
+    proxy.plan(putOf('rows-0'), { fault: 'late', afterMs: 300 })
+    proxy.plan(putOf('rows-0'), { fault: 'request-lost' }, 7)
+    await settled(rig, committable)
+    expect(proxy.calls.filter(({ method }) => method === 'DELETE')).toEqual([])
+    expect(await listed(view)).toEqual(['a'])
+    expect(await files(view)).toHaveLength(1)
+  })
+
+  test('case 8: only one of many promoters at once moves the marker, and conflicts are tried again', async ({
+    emulator,
+  }) => {
+    const { rig, proxy, view } = await rigOn(emulator)
+    const committable = await rig.stage([['a']])
+    proxy.plan(put, answered(409, 'ConditionalRequestConflict'), 5)
+    const answers = await Promise.all(Array.from({ length: 4 }, () => rig.promote(committable)))
+    expect(answers).toContainEqual({ result: 'promoted' })
+    for (const answer of answers)
+      if (answer.result === 'refused') expect(answer.found).toEqual(markerOf(rig.incarnation, 1))
+    expect(await listed(view)).toEqual(['a'])
+    expect(await files(view)).toHaveLength(1)
+  })
+
   test('a bucket that is away for a while is waited for, one that forbids is told', async ({ emulator }) => {
     const { rig, proxy, view } = await rigOn(emulator)
     const committable = await rig.stage([['a']])
@@ -194,7 +219,7 @@ describe('large files', () => {
     expect(await listed(view)).toHaveLength(300)
   })
 
-  test('case 10: uploads of failed attempts are forgotten, those of retained epochs and of others are not', async ({
+  test('cases 10 and 55: uploads of failed attempts are forgotten, those of retained epochs and of others are not', async ({
     emulator,
   }) => {
     const { rig, view, uploads } = await rigOn(emulator)
@@ -346,7 +371,9 @@ test('a bucket put back by five epochs is healed', async ({ emulator }) => {
   expect(await listed(view)).toEqual(Array.from({ length: 10 }, (_, i) => `line ${i + 1}`))
 })
 
-test('goes on where it was when the emulator is stopped and started in mid-promote', async ({ emulator: shared }) => {
+test('case 18: goes on where it was when the emulator is stopped and started in mid-promote', async ({
+  emulator: shared,
+}) => {
   expect(shared.endpoint).toMatch(/^http/)
   const emulator = await startEmulator()
   onTestFinished(() => emulator.remove())
