@@ -37,6 +37,8 @@ export interface FunctionEnvironment {
   readonly PAWL_CHECKPOINT?: string
   /** Only where the trigger lays events down and epochs read them there. */
   readonly PAWL_INTAKE?: 'event'
+  /** Only where runs are Express executions. */
+  readonly PAWL_WORKFLOW?: 'express'
   /** Only where runs are started. */
   readonly PAWL_STATE_MACHINE?: string
 }
@@ -57,6 +59,7 @@ export function environmentOf(env: NodeJS.ProcessEnv): ParsedEnvironment {
     PAWL_CHECKPOINT = '{}',
     PAWL_STATE_MACHINE,
     PAWL_INTAKE,
+    PAWL_WORKFLOW,
   } = env
   if (!PAWL_BUCKET || !PAWL_TABLE || !PAWL_STAGE || !PAWL_KAFKA)
     throw new Error('PAWL_BUCKET, PAWL_TABLE, PAWL_STAGE and PAWL_KAFKA are needed; the construct sets them')
@@ -67,6 +70,7 @@ export function environmentOf(env: NodeJS.ProcessEnv): ParsedEnvironment {
     PAWL_KAFKA,
     ...(PAWL_STATE_MACHINE === undefined ? {} : { PAWL_STATE_MACHINE }),
     ...(PAWL_INTAKE === 'event' ? { PAWL_INTAKE } : {}),
+    ...(PAWL_WORKFLOW === 'express' ? { PAWL_WORKFLOW } : {}),
     kafka: JSON.parse(PAWL_KAFKA),
     checkpoint: JSON.parse(PAWL_CHECKPOINT),
   }

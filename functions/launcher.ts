@@ -5,7 +5,7 @@ import { stepFunctionsLauncher } from '../lib/adapters/stepfunctions/launcher.ts
 import type { LauncherOf } from './runtime.ts'
 
 /** Throws when the construct did not name the state machine. */
-export const launcherOf: LauncherOf = ({ PAWL_STATE_MACHINE: stateMachineArn }, meter) => {
+export const launcherOf: LauncherOf = ({ PAWL_STATE_MACHINE: stateMachineArn, PAWL_WORKFLOW: workflow }, meter) => {
   if (stateMachineArn === undefined) throw new Error('PAWL_STATE_MACHINE is needed; the construct sets it')
-  return stepFunctionsLauncher({ stateMachineArn, meter })
+  return stepFunctionsLauncher({ stateMachineArn, meter, ...(workflow === undefined ? {} : { workflow }) })
 }

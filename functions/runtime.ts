@@ -13,14 +13,14 @@ import { type CallMeter, callMeter } from '../lib/adapters/shared/meter.ts'
 import { type AnyInput, call, type Step } from '../lib/epoch/execute.ts'
 import type { Job } from '../lib/epoch/job.ts'
 import type { StepName } from '../lib/epoch/machine.ts'
-import type { CheckpointSettings } from '../lib/model/settings.ts'
+import { expressSettings } from '../lib/model/settings.ts'
 import { type DeployedOptions, type DeployedPlace, openDeployedPlace } from '../lib/places/deployed.ts'
 import type { ClusterSpec, OpenContext } from '../lib/ports/spec.ts'
 import { StateCache } from '../lib/state/cache.ts'
 import { compile } from '../lib/stream/compile.ts'
 import type { Compiled } from '../lib/stream/compiled.ts'
 import { kafkaOptionsOf } from './brokers.ts'
-import { environmentOf, type FunctionEnvironment } from './environment.ts'
+import { environmentOf, type FunctionEnvironment, type ParsedEnvironment } from './environment.ts'
 
 /** Connections that rested for longer are not trusted. Load balancers forget after 350 s, brokers after 600 s. */
 const restMsMax = 30_000
@@ -31,7 +31,7 @@ export type LauncherOf = (
   meter: CallMeter,
 ) => NonNullable<DeployedOptions['launcher']>
 
-const compiled = withCheckpoint(compile(userPipeline), environmentOf(process.env))
+const compiled = asDeployed(compile(userPipeline), environmentOf(process.env))
 const states = new StateCache()
 const warm = new Map<string, unknown>()
 let place: DeployedPlace | null = null
@@ -57,12 +57,10 @@ export function onJob<I, O>(run: Step<I, O>, launcherOf?: LauncherOf): (input: I
   }
 }
 
-/** The deployment may set checkpoints otherwise than the file; they decide no result. */
-function withCheckpoint(
-  given: Compiled,
-  { checkpoint }: { readonly checkpoint: Partial<CheckpointSettings> },
-): Compiled {
-  return { ...given, settings: { ...given.settings, checkpoint: { ...given.settings.checkpoint, ...checkpoint } } }
+/** The deployment may set checkpoints and kind of executions otherwise than the file; they decide no result. */
+function asDeployed(given: Compiled, { checkpoint, PAWL_WORKFLOW }: ParsedEnvironment): Compiled {
+  const settings = { ...given.settings, checkpoint: { ...given.settings.checkpoint, ...checkpoint } }
+  return { ...given, settings: PAWL_WORKFLOW === 'express' ? expressSettings(settings) : settings }
 }
 
 /** True where the trigger lays events down. */

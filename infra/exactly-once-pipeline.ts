@@ -6,6 +6,7 @@
  */
 import { CfnOutput, Stack } from 'aws-cdk-lib'
 import type * as dynamodb from 'aws-cdk-lib/aws-dynamodb'
+import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import type * as s3 from 'aws-cdk-lib/aws-s3'
 import type { CfnStateMachine } from 'aws-cdk-lib/aws-stepfunctions'
 import { Construct } from 'constructs'
@@ -54,7 +55,13 @@ export class ExactlyOncePipeline extends Construct {
       environment: this.#environment(props, bucket, table, arns.machineArn),
     })
     const settings = settingsOf(description, props)
-    const { stateMachine } = new EpochMachine(this, 'EpochMachine', { name, settings, functions })
+    const { stateMachine } = new EpochMachine(this, 'EpochMachine', {
+      name,
+      settings,
+      functions,
+      workflow: props.workflow ?? 'standard',
+      logRetention: props.logRetention ?? RetentionDays.ONE_MONTH,
+    })
     const { machineArn } = arns
     const trigger = new Trigger(this, 'Trigger', {
       pipeline: props,
@@ -97,6 +104,7 @@ export class ExactlyOncePipeline extends Construct {
       PAWL_KAFKA: Stack.of(this).toJsonString(kafka),
       ...(props.checkpoint === undefined ? {} : { PAWL_CHECKPOINT: JSON.stringify(props.checkpoint) }),
       ...(props.intake === 'event' ? { PAWL_INTAKE: props.intake } : {}),
+      ...(props.workflow === 'express' ? { PAWL_WORKFLOW: props.workflow } : {}),
       PAWL_STATE_MACHINE: machineArn,
     }
   }
@@ -148,6 +156,7 @@ function subjectOf(
     source: props.source,
     mapped: props.trigger !== 'schedule',
     intake: props.intake ?? 'brokers',
+    workflow: props.workflow ?? 'standard',
     inVpc: inVpcOf(props, description),
   }
 }

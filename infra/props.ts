@@ -76,6 +76,11 @@ export interface ExactlyOncePipelineProps {
    * they stay in it unless every sink is a service of AWS.
    */
   readonly sinkNetwork?: 'vpc' | 'public'
+  /**
+   * `standard`: executions that are told apart by name, and whose end is told. `express`: cheaper and quicker, but a run
+   * that dies is taken over only when its lease is over. `standard` by default.
+   */
+  readonly workflow?: 'standard' | 'express'
   /** `msk`: an event source mapping rings within its batch window. `schedule`: nothing but the schedule does. */
   readonly trigger?: 'msk' | 'schedule'
   /** Between two looks of the schedule; a minute by default. */

@@ -27,6 +27,7 @@ export interface Subject {
   readonly stageName: string
   readonly description: Description
   readonly source: KafkaSource
+  readonly workflow?: 'standard' | 'express'
   readonly intake: 'brokers' | 'event'
   /** Functions that run in the VPC. */
   readonly inVpc: (name: FunctionName) => boolean

@@ -126,11 +126,13 @@ function intakeRights(name: FunctionName, { bucketArn, description, intake }: Su
   ]
 }
 
-function launcherRights(name: FunctionName, { machineArn, executionsArn }: Subject): Right[] {
+function launcherRights(name: FunctionName, { machineArn, executionsArn, workflow }: Subject): Right[] {
   if (!duties[name].rings) return []
   return [
     { sid: 'StartRuns', actions: ['states:StartExecution'], resources: [machineArn] },
-    { sid: 'SeeRuns', actions: ['states:DescribeExecution'], resources: [executionsArn] },
+    ...(workflow === 'express'
+      ? []
+      : [{ sid: 'SeeRuns', actions: ['states:DescribeExecution'], resources: [executionsArn] }]),
   ]
 }
 

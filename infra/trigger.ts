@@ -42,15 +42,18 @@ export class Trigger extends Construct {
       schedule: tick,
       targets: [ring()],
     })
-    new events.Rule(this, 'Death', {
-      description: 'A run that died is taken over at once',
-      eventPattern: {
-        source: ['aws.states'],
-        detailType: ['Step Functions Execution Status Change'],
-        detail: { stateMachineArn: [machineArn], status: ['FAILED', 'TIMED_OUT', 'ABORTED'] },
-      },
-      targets: [ring()],
-    })
+    // Express executions send no such events: there the lease and the schedule find out.
+    if (pipeline.workflow !== 'express') {
+      new events.Rule(this, 'Death', {
+        description: 'A run that died is taken over at once',
+        eventPattern: {
+          source: ['aws.states'],
+          detailType: ['Step Functions Execution Status Change'],
+          detail: { stateMachineArn: [machineArn], status: ['FAILED', 'TIMED_OUT', 'ABORTED'] },
+        },
+        targets: [ring()],
+      })
+    }
     new events.Rule(this, 'Collect', {
       description: 'Deletes what no root reaches',
       schedule: events.Schedule.rate(Duration.hours(1)),

@@ -7,7 +7,7 @@ import { Token } from 'aws-cdk-lib'
 import { stepTimeoutSeconds } from '../lib/epoch/machine.ts'
 import { PawlError } from '../lib/model/errors.ts'
 import { limits } from '../lib/model/limits.ts'
-import type { Settings } from '../lib/model/settings.ts'
+import { expressSettings, type Settings } from '../lib/model/settings.ts'
 import type { ExactlyOncePipelineProps, KafkaSource } from './props.ts'
 import type { Description } from './topology.ts'
 
@@ -17,10 +17,14 @@ export const functionSpareMs = 5_000
 const stepSecondsMin = 10
 const transactionTimeoutMsDefault = 60_000
 const machineNameCharsMax = 80
+const expressTimeoutMsMax = 4 * 60_000
+/** A watcher gives up 15 s before its end, and looks every five. */
+const expressLeaseMsMax = limits.expressMs - 30_000
 
 /** The pipeline's settings with what the deployment changes. */
-export function settingsOf({ settings }: Description, { checkpoint }: ExactlyOncePipelineProps): Settings {
-  return { ...settings, checkpoint: { ...settings.checkpoint, ...checkpoint } }
+export function settingsOf({ settings }: Description, props: ExactlyOncePipelineProps): Settings {
+  const changed = { ...settings, checkpoint: { ...settings.checkpoint, ...props.checkpoint } }
+  return props.workflow === 'express' ? expressSettings(changed) : changed
 }
 
 /** Name of the state machine; unique in an account and region, so that two deployments cannot be one pipeline. */
@@ -43,6 +47,7 @@ export function mistakesOf(props: ExactlyOncePipelineProps, description: Descrip
     ...sourceMistakes(props),
     ...intakeMistakes(props, description),
     ...timeMistakes(props, settingsOf(description, props)),
+    ...expressMistakes(props, settingsOf(description, props)),
     ...sizeMistakes(description),
   ]
 }
@@ -125,6 +130,21 @@ function timeMistakes({ source }: ExactlyOncePipelineProps, settings: Settings):
   if (transactionTimeoutMs > stepMs)
     mistakes.push(
       `source.transactionTimeoutMs (${transactionTimeoutMs}) exceeds what leaseMs leaves a promotion (${stepMs}): lower it or raise leaseMs`,
+    )
+  return mistakes
+}
+
+/** Five minutes hold one epoch with a hand-over, and whoever watches a lease must see it end. */
+function expressMistakes({ workflow }: ExactlyOncePipelineProps, { leaseMs, checkpoint }: Settings): string[] {
+  if (workflow !== 'express') return []
+  const mistakes: string[] = []
+  if (checkpoint.timeoutMs > expressTimeoutMsMax)
+    mistakes.push(
+      `workflow: express: checkpoint.timeoutMs (${checkpoint.timeoutMs}) is beyond ${expressTimeoutMsMax}: an execution ends after five minutes`,
+    )
+  if (leaseMs > expressLeaseMsMax)
+    mistakes.push(
+      `workflow: express: leaseMs (${leaseMs}) is beyond ${expressLeaseMsMax}: no execution lives to see it end`,
     )
   return mistakes
 }

@@ -37,6 +37,9 @@ export type Decision =
   /** Look at the logs, and plan if they have anything. */
   | { readonly decision: 'survey'; readonly head: Head }
 
+/** Left of an execution that has watched in vain. */
+const watchSpareMs = 15_000
+
 export function decide(facts: Facts): Decision {
   const { head, run } = facts
   if (head === null) return { decision: 'create' }
@@ -45,16 +48,23 @@ export function decide(facts: Facts): Decision {
   if (!head.run.open) return { decision: 'claim', head, reason: 'closed' }
   if (facts.holderGone) return { decision: 'claim', head, reason: 'gone' }
   if (facts.unchangedMs >= head.run.leaseMs) return { decision: 'claim', head, reason: 'expired' }
-  if (eventsOf(run) >= limits.runEventsMax)
+  if (eventsOf(run) >= limits.runEventsMax || isEnding(facts))
     return { decision: 'retire', reason: 'this run has watched for long enough' }
   // A step may not sleep longer than it may take: with a short lease that is not long.
   const pauseMs = Math.min(5000, Math.floor(Math.min(head.run.leaseMs, facts.settings.leaseMs) / 8))
   return { decision: 'watch', head, waitMs: Math.min(head.run.leaseMs - facts.unchangedMs, pauseMs) }
 }
 
-/** An execution may have so many events, whether they go into epochs, failures or waiting. */
-function isSpent({ run, settings }: Facts, head: Head): boolean {
-  return head.run.epochs >= settings.runEpochsMax || eventsOf(run) >= limits.runEventsMax
+/** An execution may have so many events, whether they go into epochs, failures or waiting, and so much time. */
+function isSpent({ run, settings, nowMs }: Facts, head: Head): boolean {
+  const { runEpochsMax, runMsMax } = settings
+  if (runMsMax !== null && nowMs - run.startedAtMs >= runMsMax) return true
+  return head.run.epochs >= runEpochsMax || eventsOf(run) >= limits.runEventsMax
+}
+
+/** Whoever only watches needs no room for an epoch: a claim hands over at once. */
+function isEnding({ run, settings, nowMs }: Facts): boolean {
+  return settings.runMsMax !== null && nowMs - run.startedAtMs >= limits.expressMs - watchSpareMs
 }
 
 function eventsOf(run: RunKey): number {

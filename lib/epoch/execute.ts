@@ -57,7 +57,8 @@ export function stepCalls(job: Job, invoker: Invoker | null = null): StepCalls {
  * Calls one step as the machine must see it: its errors are named by their kind and carry their details. The step is
  * reported, however it ends.
  */
-export async function call<I extends AnyInput, O>(name: StepName, step: Step<I, O>, job: Job, input: I): Promise<O> {
+export async function call<I extends AnyInput, O>(name: StepName, step: Step<I, O>, job: Job, given: I): Promise<O> {
+  const input = identified(given)
   const report = reportStep(name, job, input)
   try {
     const output = await step(report.job, input)
@@ -68,6 +69,12 @@ export async function call<I extends AnyInput, O>(name: StepName, step: Step<I, 
     report.failed(judged)
     throw carry(judged)
   }
+}
+
+/** Two executions that were started as one are two runs. */
+function identified<I extends AnyInput>(input: I): I {
+  const { execution, ...run } = input.run
+  return execution === undefined ? input : { ...input, run: { ...run, id: execution.id.replaceAll('-', '') } }
 }
 
 /**

@@ -20,6 +20,8 @@ export interface MachineOptions {
   /** Resource of each step: a function's ARN; on one machine any ARN, since the handler is local. */
   readonly resources: Readonly<Record<StepName, string>>
   readonly settings: Settings
+  /** `express`: an execution may start twice, so that each gives itself an id. Standard when absent. */
+  readonly workflow?: 'standard' | 'express'
 }
 
 /** States Language as far as the machine uses it: plain JSON. */
@@ -36,7 +38,7 @@ export const taskStates: Readonly<Record<StepName, string>> = Object.freeze({
   abort: 'Abort',
 })
 
-export function machine({ resources, settings }: MachineOptions): StatesLanguage {
+export function machine({ resources, settings, workflow = 'standard' }: MachineOptions): StatesLanguage {
   const stepSeconds = stepTimeoutSeconds(settings)
   const operateSeconds = Math.max(1, Math.ceil(settings.checkpoint.timeoutMs / 1000))
   const left = { ErrorEquals: ['Fenced'], Next: 'Left', ResultPath: '$.error' }
@@ -51,8 +53,9 @@ export function machine({ resources, settings }: MachineOptions): StatesLanguage
   })
   return {
     Comment: 'Pawl: one checkpoint epoch after another',
-    StartAt: 'Plan',
+    StartAt: workflow === 'express' ? 'Identify' : 'Plan',
     States: {
+      ...(workflow === 'express' ? { Identify: identify } : {}),
       Plan: step('plan', 'Route', 'Abort', 3),
       Route: route(),
       Operate: map(
@@ -78,6 +81,13 @@ export function machine({ resources, settings }: MachineOptions): StatesLanguage
       Left: { Type: 'Succeed' },
     },
   }
+}
+
+const identify = {
+  Type: 'Pass',
+  Parameters: { 'id.$': 'States.UUID()' },
+  ResultPath: '$.run.execution',
+  Next: 'Plan',
 }
 
 /** Events of one pass through plan, with its choice and a wait. */

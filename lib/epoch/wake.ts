@@ -51,13 +51,13 @@ export async function wake(job: Job, event: Wake): Promise<Woken> {
       if (head.parked !== null && !parkedIsDue(job, head)) return { rung: false, reason: 'parked' }
       if (isPaused(head) && head.open === null && head.promotedThrough === head.committed.epoch)
         return { rung: false, reason: 'paused' }
-      return (await isCommitted(job, head, event.ends)) ? { rung: false, reason: 'committed' } : rung(job)
+      return (await isCommitted(job, head, event.ends)) ? { rung: false, reason: 'committed' } : rung(job, false, true)
     }
   }
 }
 
-async function rung(job: Job, resume = false): Promise<Woken> {
-  return { rung: true, run: await ring(job.place, job.compiled.topology.pipeline, resume) }
+async function rung(job: Job, resume = false, often = false): Promise<Woken> {
+  return { rung: true, run: await ring(job.place, job.compiled.topology.pipeline, resume, often) }
 }
 
 /** True when every offset that the event names lies below what is committed. A topic that is not read says nothing. */

@@ -8,6 +8,8 @@ export const limits = Object.freeze({
   statePayloadBytesMax: 256 * 1024,
   /** Step Functions Standard: events an execution may have. */
   executionEventsMax: 25_000,
+  /** Step Functions Express: the longest execution. */
+  expressMs: 5 * 60_000,
   /** Step Functions: iterations of an inline Map at once. */
   mapConcurrencyMax: 40,
   /** Lambda: the longest invocation. */

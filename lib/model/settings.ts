@@ -78,6 +78,8 @@ export interface Settings {
   readonly leaseMs: number
   /** Epochs after which a run hands over to a fresh execution. */
   readonly runEpochsMax: number
+  /** Age at which a run hands over to a fresh execution; null: its events alone decide. */
+  readonly runMsMax: number | null
   /** Tasks a keyed stage is split into. */
   readonly shards: number
   readonly keyGroups: number
@@ -94,8 +96,17 @@ export const defaultSettings: Settings = Object.freeze<Settings>({
   retain: { epochs: 10 },
   leaseMs: 150_000,
   runEpochsMax: limits.runEpochsMax,
+  runMsMax: null,
   shards: 1,
   keyGroups: 128,
   onError: 'fail',
   promotionRetryMs: [1000, 300_000],
 })
+
+/** What is left of an Express execution for a plan, a promotion and the hand-over, beside one epoch. */
+export const expressSpareMs = 30_000
+
+/** The settings of runs that are Express executions: they hand over while one more epoch would still fit. */
+export function expressSettings(settings: Settings): Settings {
+  return { ...settings, runMsMax: limits.expressMs - expressSpareMs - settings.checkpoint.timeoutMs }
+}

@@ -19,6 +19,8 @@ export interface RunKey {
   /** A person asked to go on although the pipeline is parked. */
   readonly resume: boolean
   readonly startedAtMs: number
+  /** Of an execution that may be one of two with the same input: its own id, which becomes the run's. */
+  readonly execution?: { readonly id: string }
   /** Events that the execution may have by now, as an upper estimate; absent at its start. */
   readonly events?: number
   /** The last epoch that it opened left input behind: more than an epoch may take. Only saves a wait. */

@@ -26,6 +26,8 @@ export interface Launcher {
    * starts it: a name is never used again. A name that was used before is `exists`, never an error.
    */
   start(run: RunStart): Promise<'started' | 'exists'>
+  /** True where nothing can be told of a run: `status` is always `unknown`, and a run may start twice. */
+  readonly blind?: boolean
   /** What is known of the run at `place`. `gone` only when it certainly will not write again by itself. */
   status(place: string): Promise<'running' | 'gone' | 'unknown'>
   /** Ends the run at `place` from outside, where that can be done. False when there was nothing to end. */

@@ -8,7 +8,7 @@
 import { turn } from '../adapters/memory/clock.ts'
 import { ring } from '../epoch/ring.ts'
 import type { ProgressEvent } from '../model/event.ts'
-import { type Actor, type Sabotage, startActor } from './actor.ts'
+import { type Actor, launcherOf, type Sabotage, startActor } from './actor.ts'
 import { Broken, mustHoldThat } from './broken.ts'
 import type { FaultScript } from './gate.ts'
 import { eventWords } from './story.ts'
@@ -98,7 +98,8 @@ export function createDriver(options: DriverOptions): Driver {
       mustHoldThat(rung < rings, `all input becomes visible after ${rings} rings`)
       world.note('the schedule rings')
       world.clock.advance(scheduleMs)
-      await ring({ ledger: world.ledger, launcher: tickLauncher(world) }, world.compiled.topology.pipeline)
+      const launcher = world.workflow === 'express' ? launcherOf(world) : tickLauncher(world)
+      await ring({ ledger: world.ledger, launcher, clock: world.clock }, world.compiled.topology.pipeline)
       await untilQuiet()
     }
   }

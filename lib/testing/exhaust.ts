@@ -39,6 +39,8 @@ export interface ExhaustOptions {
   readonly only?: PlannedFault
   /** Breaks the protocol on purpose. */
   readonly sabotage?: Sabotage
+  /** As in `simulate`. */
+  readonly workflow?: 'standard' | 'express'
 }
 
 /** How much was enumerated. */
@@ -95,7 +97,7 @@ function fixSettings(compiled: Compiled, fixed: Partial<Settings> = {}): Compile
 
 async function runWith(compiled: Compiled, options: ExhaustOptions, planned: PlannedFault | null): Promise<World> {
   const count = options.partitions ?? 2
-  const { baseOffset, latencyMs = 0, sinkLimits } = options
+  const { baseOffset, latencyMs = 0, sinkLimits, workflow } = options
   const world = new World({
     compiled,
     seed: 7,
@@ -103,6 +105,7 @@ async function runWith(compiled: Compiled, options: ExhaustOptions, planned: Pla
     baseOffset,
     latencyMs: () => latencyMs,
     sinkLimits,
+    workflow,
   })
   const driver = createDriver({
     world,

@@ -10,7 +10,7 @@ import type { MemoryRow } from '../adapters/memory/table.ts'
 import { collect } from '../epoch/collect.ts'
 import { PawlError } from '../model/errors.ts'
 import { type Prng, prng } from '../model/prng.ts'
-import type { Settings } from '../model/settings.ts'
+import { expressSettings, type Settings } from '../model/settings.ts'
 import { compile } from '../stream/compile.ts'
 import type { Compiled } from '../stream/compiled.ts'
 import { jobOf, type Sabotage } from './actor.ts'
@@ -46,6 +46,8 @@ export interface SimulateOptions {
   readonly verify?: (rows: ReadonlyMap<string, readonly MemoryRow[]>) => void
   /** Breaks the protocol on purpose. */
   readonly sabotage?: Sabotage
+  /** `express`: runs start twice now and then, end after five minutes, and nobody can tell whether one is gone. */
+  readonly workflow?: 'standard' | 'express'
 }
 
 /** What a simulation that broke nothing went through. */
@@ -71,12 +73,15 @@ export interface Simulated {
 export async function simulate(pipeline: unknown, options: SimulateOptions = {}): Promise<Simulated> {
   const seed = options.seed ?? 1
   const random = prng(seed)
-  const compiled = drawSettings(compile(pipeline), random.fork(), options.settings)
+  const drawn = drawSettings(compile(pipeline), random.fork(), options.settings)
+  const compiled = options.workflow === 'express' ? onExpress(drawn) : drawn
   const counts = new Map(Object.keys(compiled.sources).map((source) => [source, 1 + random.int(4)]))
   const partitions = (source: string) => counts.get(source) ?? 1
   const baseOffset = random.chance(0.2) ? 9_007_199_254_740_993n : BigInt(random.int(100))
   const arrivals = arrivalsOf(compiled, options.input, random.fork(), partitions)
-  const world = new World({ compiled, seed: random.uint32(), partitions, baseOffset, ...drawLatency(random.fork()) })
+  const { workflow = 'standard' } = options
+  const latency = drawLatency(random.fork(), workflow === 'express' ? 500 : 5000)
+  const world = new World({ compiled, seed: random.uint32(), partitions, baseOffset, workflow, ...latency })
   try {
     return await run(world, seed, random, arrivals, options)
   } catch (error) {
@@ -109,9 +114,15 @@ function drawSettings(compiled: Compiled, random: Prng, fixed: Partial<Settings>
   return { ...compiled, settings: { ...drawn, epoch, ...fixed }, topology: compiled.topology }
 }
 
+/** What a deployment as Express makes of the settings. */
+function onExpress(compiled: Compiled): Compiled {
+  const checkpoint = { ...compiled.settings.checkpoint, timeoutMs: 60_000 }
+  return { ...compiled, settings: expressSettings({ ...compiled.settings, checkpoint }) }
+}
+
 /** Often calls take no time; sometimes so much that leases must be renewed, and others find them expired. */
-function drawLatency(random: Prng): { latencyMs?: () => number } {
-  const slowest = random.pick([0, 0, 10, 1000, 5000])
+function drawLatency(random: Prng, mostMs: number): { latencyMs?: () => number } {
+  const slowest = Math.min(mostMs, random.pick([0, 0, 10, 1000, 5000]))
   return slowest === 0 ? {} : { latencyMs: () => random.int(slowest) }
 }
 

@@ -34,6 +34,8 @@ export interface WorldOptions {
   readonly latencyMs?: () => number
   /** What one promotion may carry a lane. */
   readonly sinkLimits?: SinkLimits
+  /** `express`: runs may start twice, live for five minutes, and tell nothing of themselves. */
+  readonly workflow?: 'standard' | 'express'
 }
 
 /** Serde of the rows of sinks that encode by themselves: readable, for any value. */
@@ -93,6 +95,9 @@ export class World implements GateHost, Audited {
   readonly trace: string[] = []
   /** What a person needs to read of it. */
   readonly story: StoryLine[] = []
+  readonly workflow: 'standard' | 'express'
+  /** Ids of runs by what started them. */
+  readonly ids = new WeakMap<RunStart, string>()
   calls = 0
   /** The first invariant that was seen broken while things went on. */
   broken: string | null = null
@@ -108,6 +113,7 @@ export class World implements GateHost, Audited {
 
   constructor(options: WorldOptions) {
     this.#options = options
+    this.workflow = options.workflow ?? 'standard'
     this.random = prng(options.seed)
     this.compiled = options.compiled
     this.deploy(options.compiled)

@@ -34,6 +34,8 @@ const open = { attempt: 'a', epoch: 5, build: 'b', openedAtMs: 0, span: 1, suspe
 const paused = { id: 'p', sinceMs: 100, by: 'ada', why: 'migration', drain: null }
 const hurry = { id: 'h', atMs: 100, epoch: null }
 
+const aging = (runMsMax: number) => ({ ...defaultSettings, runMsMax })
+
 const facts = (change: Partial<Facts> = {}): Facts => ({
   run,
   head: mine,
@@ -64,6 +66,20 @@ const table: readonly (readonly [sentence: string, facts: Facts, decision: strin
     'retires when it has watched for as many events as it may have',
     facts({ head: foreign(0), run: { ...run, events: limits.runEventsMax } }),
     'retire',
+  ],
+  [
+    'retires when its execution ends before the lease that it watches',
+    facts({
+      head: foreign(0),
+      settings: aging(60_000),
+      run: { ...run, startedAtMs: nowMs - limits.expressMs + 15_000 },
+    }),
+    'retire',
+  ],
+  [
+    'watches beyond the age at which it would hand over',
+    facts({ head: foreign(0), settings: aging(60_000), run: { ...run, startedAtMs: nowMs - 200_000 } }),
+    'watch',
   ],
   [
     'starts the next run when it closed to hand over',
@@ -117,6 +133,16 @@ const table: readonly (readonly [sentence: string, facts: Facts, decision: strin
     'case 62: hands over after its events, whatever they went into',
     facts({ run: { ...run, events: limits.runEventsMax } }),
     'hand-over',
+  ],
+  [
+    'hands over by its age where executions end by it',
+    facts({ settings: aging(60_000), run: { ...run, startedAtMs: nowMs - 60_000 } }),
+    'hand-over',
+  ],
+  [
+    'does not hand over before that age',
+    facts({ settings: aging(60_000), run: { ...run, startedAtMs: nowMs - 59_999 } }),
+    'survey',
   ],
   ['registers lanes that the head does not know', facts({ sinks: [{ sink: 'counts', lanes: 2 }] }), 'register'],
   ['rests while a person has paused it', facts({ head: headWith({ paused }) }), 'rest'],

@@ -39,6 +39,14 @@ describe('the epoch machine', () => {
     expect(isValid, isValid ? '' : errorsText()).toBe(true)
   })
 
+  test('as Express it is the same, but that each execution names itself first', () => {
+    const express = machine({ resources, settings: defaultSettings, workflow: 'express' })
+    expect(validate(express).isValid).toBe(true)
+    const { Identify, ...rest } = express.States as Record<string, State>
+    expect(rest).toEqual(states)
+    expect([express.StartAt, Identify?.Type, Identify?.Next]).toEqual(['Identify', 'Pass', 'Plan'])
+  })
+
   test('is small: ten states or so, and two for the iterations', () => {
     expect(Object.keys(states)).toHaveLength(10)
     expect(inner.map(([name]) => name)).toEqual([taskStates.operate, taskStates.promote])

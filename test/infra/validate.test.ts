@@ -3,7 +3,7 @@ import { Secret } from 'aws-cdk-lib/aws-secretsmanager'
 import { expect, test } from 'vitest'
 import { ExactlyOncePipeline, type ExactlyOncePipelineProps } from '../../infra/exactly-once-pipeline.ts'
 import { type Description, describePipeline } from '../../infra/topology.ts'
-import { mistakesOf } from '../../infra/validate.ts'
+import { mistakesOf, settingsOf } from '../../infra/validate.ts'
 import type { Settings } from '../../lib/model/settings.ts'
 import { clusterArn, entry, networkOf } from './deployment.ts'
 
@@ -21,6 +21,23 @@ const withSource = (source: Partial<Source>) =>
   mistakesOf({ ...sound, source: { ...sound.source, ...source } }, described)
 const withSettings = (settings: Partial<Settings>, description: Description = described) =>
   mistakesOf(sound, { ...description, settings: { ...description.settings, ...settings } })
+
+test('five minutes of an Express execution must hold an epoch, and the lease that others watch', () => {
+  const express = { ...sound, workflow: 'express' } as const
+  expect(mistakesOf(express, described)).toEqual([])
+  const settings = (leaseMs: number, timeoutMs: number): Description => ({
+    ...described,
+    settings: { ...described.settings, leaseMs, checkpoint: { ...described.settings.checkpoint, timeoutMs } },
+  })
+  expect(mistakesOf(express, settings(270_000, 100_000))).toEqual([])
+  expect(mistakesOf(express, settings(280_000, 100_000))).toEqual([expect.stringContaining('leaseMs (280000)')])
+  expect(mistakesOf(express, settings(600_000, 250_000))).toEqual([
+    expect.stringContaining('checkpoint.timeoutMs (250000) is beyond 240000'),
+    expect.stringContaining('leaseMs (600000) is beyond 270000'),
+  ])
+  expect(settingsOf(described, express).runMsMax).toBe(300_000 - 30_000 - described.settings.checkpoint.timeoutMs)
+  expect(settingsOf(described, sound).runMsMax).toBeNull()
+})
 
 test('an intake of events refuses what an event does not say', () => {
   const source = { ...described.sources[0]!, isolation: 'read_uncommitted', start: 'earliest' } as const

@@ -1,9 +1,10 @@
 import type { Stack } from 'aws-cdk-lib'
 import { Key } from 'aws-cdk-lib/aws-kms'
 import { Secret } from 'aws-cdk-lib/aws-secretsmanager'
+import { AwsSolutionsChecks } from 'cdk-nag'
 import { describe, expect, test } from 'vitest'
 import type { FunctionEnvironment } from '../../functions/environment.ts'
-import { clusterArn, type Deployment, deploy, networkOf, policyOf, shown } from './deployment.ts'
+import { clusterArn, type Deployment, deploy, mskInVpc, networkOf, policyOf, shown } from './deployment.ts'
 
 const propertiesOf = (deployment: Deployment, type: string) =>
   Object.values(deployment.all(type)).map(({ Properties }) => Properties as Readonly<Record<string, unknown>>)
@@ -86,6 +87,38 @@ describe('brokers of one own with SCRAM, storage of an earlier deployment', () =
 
   test('endpoints are left to whoever provides them', () => {
     expect(propertiesOf(deployment, 'AWS::EC2::VPCEndpoint')).toEqual([])
+  })
+})
+
+describe('runs as Express executions', () => {
+  const deployment = deploy((stack) => ({ ...mskInVpc(stack), workflow: 'express' }))
+  const [machine] = propertiesOf(deployment, 'AWS::StepFunctions::StateMachine')
+
+  test('log what fails, without payloads, since they keep no history', () => {
+    expect(machine).toMatchObject({
+      StateMachineType: 'EXPRESS',
+      LoggingConfiguration: { Level: 'ERROR', IncludeExecutionData: false, Destinations: [expect.anything()] },
+    })
+    expect(JSON.stringify(machine?.DefinitionString)).toContain('States.UUID()')
+    const names = propertiesOf(deployment, 'AWS::Logs::LogGroup').map(({ LogGroupName }) => LogGroupName)
+    expect(names.filter((name) => String(name).startsWith('/aws/vendedlogs/states/'))).toHaveLength(1)
+  })
+
+  test('are not asked how they are, and send no word when they die', () => {
+    for (const name of ['Trigger', 'Plan'])
+      expect(
+        policyOf(deployment, name).filter((line) => /DescribeExecution|ListExecutions|StopExecution/.test(line)),
+      ).toEqual([])
+    const patterns = propertiesOf(deployment, 'AWS::Events::Rule').filter(
+      ({ EventPattern }) => EventPattern !== undefined,
+    )
+    expect(patterns).toEqual([])
+    expect(environmentOf(deployment, 'Plan').PAWL_WORKFLOW).toBe('express')
+  })
+
+  test('leave nothing that a security review would ask about', () => {
+    const { violations } = new AwsSolutionsChecks(deployment.app).validateScope(deployment.app)
+    expect(violations.map(({ ruleName }) => ruleName)).toEqual([])
   })
 })
 

@@ -112,6 +112,7 @@ export function stage(sample: Sample, options: StageOptions = {}): Stage {
       const held = gate(world, 900, faults)
       const place = {
         ledger: guarded(held, 'ledger', world.ledger),
+        clock: world.clock,
         launcher: guarded(held, 'launcher', launcherOf(world)),
       }
       await by(place, pipeline)

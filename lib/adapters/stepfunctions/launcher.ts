@@ -1,5 +1,5 @@
 /**
- * Starts runs as executions of a Standard state machine, and asks whether one is gone.
+ * Starts runs as executions of a state machine, and asks whether one is gone where that can be told.
  *
  * The name of an execution is never used twice, which Step Functions itself keeps for 90 days: that is what makes a
  * start safe to repeat. Every start has a random run id in its input, so that AWS's answer for a name that still runs
@@ -24,6 +24,8 @@ import { meterCalls } from '../shared/meter.ts'
 export interface StepFunctionsLauncherOptions extends AwsOptions {
   /** Of the Standard state machine; a version or an alias may follow its name. */
   readonly stateMachineArn: string
+  /** Of an Express machine nothing is asked: it keeps no names, tells no status and stops no execution. */
+  readonly workflow?: 'standard' | 'express'
   /** How long a run stays when there is nothing to do; 0 unless said otherwise, since waits cost transitions. */
   readonly lingerMs?: number
 }
@@ -41,7 +43,7 @@ type Status = Awaited<ReturnType<Launcher['status']>>
  * `AWS_RESOURCE_MISSING`, `PACKAGE_MISSING`.
  */
 export function stepFunctionsLauncher(options: StepFunctionsLauncherOptions): Launcher & { close(): Promise<void> } {
-  const { stateMachineArn } = options
+  const { stateMachineArn, workflow = 'standard' } = options
   const open = async () => {
     const sdk = await loadClient('@aws-sdk/client-sfn', () => import('@aws-sdk/client-sfn'))
     const client = new sdk.SFNClient(clientConfig(options))
@@ -54,10 +56,13 @@ export function stepFunctionsLauncher(options: StepFunctionsLauncherOptions): La
     return opened
   }
   return {
+    blind: workflow === 'express',
     async start(run) {
       const { sdk, client } = await connected()
       const name = executionName(run)
-      const input = JSON.stringify({ run: runKey(run, executionArn(stateMachineArn, name), options.lingerMs ?? 0) })
+      const input = JSON.stringify({
+        run: runKey(run, executionArn(stateMachineArn, name, workflow), options.lingerMs ?? 0),
+      })
       return tryAgain(deedOn(`start ${name}`, true), async () => {
         try {
           await client.send(new sdk.StartExecutionCommand({ stateMachineArn, name, input }))
@@ -127,10 +132,26 @@ export function executionName({ pipeline, sequence, wakes }: RunStart): string {
   return `${plain.slice(0, charsMax - hashChars - 1)}-${hash}${tail}`
 }
 
-/** `arn:aws:states:region:account:stateMachine:machine[:version]` → `…:execution:machine:name`. */
-export function executionArn(stateMachineArn: string, name: string): string {
+/**
+ * `arn:aws:states:region:account:stateMachine:machine[:version]` → `…:execution:machine:name`, for Express
+ * `…:express:machine:name`, behind which AWS puts an id of its own.
+ */
+export function executionArn(
+  stateMachineArn: string,
+  name: string,
+  workflow: 'standard' | 'express' = 'standard',
+): string {
   const [arn, partition, service, region, account, , machine] = stateMachineArn.split(':')
-  return [arn, partition, service, region, account, 'execution', machine, name].join(':')
+  return [
+    arn,
+    partition,
+    service,
+    region,
+    account,
+    workflow === 'express' ? workflow : 'execution',
+    machine,
+    name,
+  ].join(':')
 }
 
 /** Runs of other places, on a person's machine say, are unknown here. */

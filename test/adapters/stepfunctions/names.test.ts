@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { executionArn, executionName } from '../../../lib/adapters/stepfunctions/launcher.ts'
+import { executionArn, executionName, stepFunctionsLauncher } from '../../../lib/adapters/stepfunctions/launcher.ts'
 
 test('names an execution by pipeline, sequence and wakes', () => {
   expect(executionName({ pipeline: 'word-count', sequence: 3, wakes: 12 })).toBe('word-count-3-12')
@@ -22,6 +22,17 @@ test('keeps apart long ids that begin alike', () => {
   const [one, other] = ['a', 'b'].map((end) => `${'x'.repeat(90)}${end}`)
   const names = [one, other].map((pipeline) => executionName({ pipeline: pipeline!, sequence: 1, wakes: 2 }))
   expect(new Set(names).size).toBe(2)
+})
+
+test('an Express machine is asked nothing: it tells neither status nor end, and no client is opened', async () => {
+  const stateMachineArn = 'arn:aws:states:eu-central-1:123456789012:stateMachine:counts'
+  const launcher = stepFunctionsLauncher({ stateMachineArn, workflow: 'express', endpoint: 'http://127.0.0.1:1' })
+  const place = executionArn(stateMachineArn, 'counts-1-1', 'express')
+  expect(place).toBe('arn:aws:states:eu-central-1:123456789012:express:counts:counts-1-1')
+  expect(launcher.blind).toBe(true)
+  expect(await launcher.status(place)).toBe('unknown')
+  expect(await launcher.stop!(place, 'why')).toBe(false)
+  await launcher.close()
 })
 
 test('finds the execution of a machine, of its version or alias', () => {
