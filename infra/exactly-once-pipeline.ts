@@ -119,6 +119,7 @@ export class ExactlyOncePipeline extends Construct {
       StateMachineArn: machineArn,
       TriggerName: this.functions.trigger.functionName,
       CollectName: this.functions.collect.functionName,
+      DoctorName: this.functions.doctor.functionName,
     }
     const { recover } = this.functions
     if (recover !== undefined) Object.assign(outputs, { RecoverName: recover.functionName })
@@ -172,7 +173,7 @@ function inVpcOf(
   if (vpc === undefined) return () => false
   if (intake !== 'event') return () => true
   const network = sinkNetwork ?? (sinks.every(({ type }) => publicSinks.has(type)) ? 'public' : 'vpc')
-  return (name) => name === 'recover' || (network === 'vpc' && opensSinks.has(name))
+  return (name) => name === 'recover' || name === 'doctor' || (network === 'vpc' && opensSinks.has(name))
 }
 
 function kafkaEnvironment(scope: Construct, source: KafkaSource): KafkaEnvironment {

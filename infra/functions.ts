@@ -112,6 +112,7 @@ export const wildcards: Readonly<Record<string, string>> = {
   CreateIntake: 'Input of this pipeline alone; names below it are made of what is inside.',
   DeleteIntake: 'Input of this pipeline alone; what may be deleted is decided by what the head reaches.',
   SeeRuns: 'Executions of this state machine alone; their names are made as they start.',
+  SeeLambda: 'Lambda knows no narrower resource for the quota and for a list of mappings.',
   Network: 'EC2 knows no narrower resource for the network interfaces of functions in a VPC.',
   Trace: 'X-Ray knows no resource for the segments of a trace.',
   MappingNetwork: 'EC2 knows no narrower resource for what a mapping looks up.',

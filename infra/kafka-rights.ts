@@ -11,8 +11,8 @@ import type { Right, Subject } from './right.ts'
 
 /** Functions that open a source at the brokers, by intake. The mapping reads in the name of the trigger. */
 const reads: Readonly<Record<Subject['intake'], ReadonlySet<FunctionName>>> = {
-  brokers: new Set(['trigger', 'plan', 'operate', 'finalize']),
-  event: new Set(['trigger', 'recover']),
+  brokers: new Set(['trigger', 'plan', 'operate', 'finalize', 'doctor']),
+  event: new Set(['trigger', 'recover', 'doctor']),
 }
 
 /** Functions that open a sink. */
@@ -23,6 +23,7 @@ export const opensSinks: ReadonlySet<FunctionName> = new Set([
   'finalize',
   'abort',
   'collect',
+  'doctor',
 ])
 
 /** Group of the mapping, which keeps offsets of its own. An intake starts with none that a doorbell left. */
@@ -85,6 +86,10 @@ function iamRights(name: FunctionName, subject: Subject): Right[] {
     ...(name === 'plan'
       ? right('MakeControl', ['AlterTopic', 'CreateTopic', 'DescribeTopicDynamicConfiguration'], controls)
       : []),
+    ...(name === 'doctor'
+      ? right('SeeControl', ['DescribeTopic', 'DescribeTopicDynamicConfiguration', 'ReadData'], controls)
+      : []),
+    ...(name === 'doctor' ? right('SeeSettings', ['DescribeTopicDynamicConfiguration'], sources) : []),
     ...(name === 'plan' || name === 'promote'
       ? [
           ...right('Markers', ['DescribeTopic', 'ReadData', 'WriteData'], controls),

@@ -43,6 +43,7 @@ export const duties: Readonly<Record<FunctionName, Duties>> = {
   finalize: { reads: ['head', 'history'], puts: ['head'], store: ['delete'], intake: ['create', 'delete'] },
   abort: { reads: ['head'], puts: ['head'], store: ['delete'] },
   collect: { reads: ['head', 'history'], puts: ['head'], store: ['delete'], intake: ['create', 'delete'] },
+  doctor: { reads: ['head'], puts: [], store: [], intake: ['read'] },
   recover: { reads: ['head'], puts: [], store: [], intake: ['read', 'create', 'delete'] },
 }
 
@@ -56,6 +57,7 @@ export function rightsOf(name: FunctionName, subject: Subject): readonly Right[]
     ...intakeRights(name, subject),
     ...markerRights(name, subject),
     ...launcherRights(name, subject),
+    ...(name === 'doctor' ? doctorRights(subject) : []),
     ...kafkaRights(name, subject),
     ...sinkRights(name, subject),
     ...networkRights(name, subject),
@@ -133,6 +135,14 @@ function launcherRights(name: FunctionName, { machineArn, executionsArn, workflo
     ...(workflow === 'express'
       ? []
       : [{ sid: 'SeeRuns', actions: ['states:DescribeExecution'], resources: [executionsArn] }]),
+  ]
+}
+
+/** Looks at what it names; of quota and mappings Lambda knows no narrower resource. */
+function doctorRights({ machineArn }: Subject): Right[] {
+  return [
+    { sid: 'SeeMachine', actions: ['states:DescribeStateMachine'], resources: [machineArn] },
+    { sid: 'SeeLambda', actions: ['lambda:GetAccountSettings', 'lambda:ListEventSourceMappings'], resources: ['*'] },
   ]
 }
 

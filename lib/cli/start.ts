@@ -10,6 +10,7 @@ import { abortCommand } from './abort.ts'
 import { collectCommand } from './collect.ts'
 import { diffCommand } from './compare-file.ts'
 import { consumeCommand } from './consume.ts'
+import { doctorCommand } from './diagnose-place.ts'
 import { drainCommand } from './drain.ts'
 import { costCommand } from './estimate-cost.ts'
 import { epochsCommand } from './list-epochs.ts'
@@ -37,6 +38,7 @@ const commands: readonly Command[] = [
   showCommand,
   verifyCommand,
   diffCommand,
+  doctorCommand,
   pauseCommand,
   resumeCommand,
   drainCommand,

@@ -175,6 +175,11 @@ export const errorRegistry = registered({
     'the consumer group has members of its own',
     'choose a group for the pipeline that no consumer uses',
   ],
+  FUNCTION_FAILED: [
+    'Invalid',
+    'a function of the deployment threw',
+    'see its log group; deploy again if its build and the command differ',
+  ],
   HEAD_TOO_LARGE: [
     'Invalid',
     'the head of the pipeline exceeds what the ledger holds in one item',

@@ -11,6 +11,7 @@ import type { Serde } from '../model/serde.ts'
 import type { LogSource, StartPosition } from './log.ts'
 import type { Guarantee, RejectPolicy, Sink } from './sink.ts'
 import type { Store } from './store.ts'
+import type { TopicReport } from './surroundings.ts'
 
 /** What a place gives to a spec that opens itself. */
 export interface OpenContext {
@@ -49,6 +50,10 @@ export interface ClusterSpec {
   readonly kind: string
   openSource(spec: TopicSpec<unknown, unknown>, context: OpenContext): Promise<LogSource>
   openSink(spec: TopicSpec<unknown, unknown>, sink: string, context: OpenContext): Promise<Sink>
+  /** For a doctor: what these topics are, and what the principal may do with them. */
+  inspect?(topics: readonly string[]): Promise<readonly TopicReport[]>
+  /** Where the markers of a sink lie. */
+  controlTopic?(sink: string, context: Pick<OpenContext, 'stage' | 'pipeline'>): string
 }
 
 /** Any other sink; opens itself. */

@@ -268,6 +268,7 @@ describe('help', () => {
       'show',
       'verify',
       'diff',
+      'doctor',
       'pause',
       'resume',
       'drain',

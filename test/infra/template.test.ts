@@ -167,6 +167,20 @@ const rights: Readonly<Record<string, readonly string[]>> = {
     'Network: ec2:CreateNetworkInterface ec2:DeleteNetworkInterface ec2:DescribeNetworkInterfaces on *',
     'Logs: logs:CreateLogStream logs:PutLogEvents on <logs.Arn>',
   ],
+  Doctor: [
+    'ReadLedger: dynamodb:GetItem on <table.Arn> if ForAllValues:StringEquals dynamodb:LeadingKeys PIPELINE#word-count',
+    'ReadStore: s3:GetObject on <bucket.Arn>/pipelines/word-count/*/attempts/*',
+    'TellMissing: s3:ListBucket on <bucket.Arn>',
+    'SeeMachine: states:DescribeStateMachine on states:stateMachine:pawl-test-word-count',
+    'SeeLambda: lambda:GetAccountSettings lambda:ListEventSourceMappings on *',
+    'Connect: kafka-cluster:Connect kafka-cluster:DescribeCluster kafka-cluster:DescribeClusterDynamicConfiguration on kafka:cluster/main',
+    'ReadTopics: kafka-cluster:DescribeTopic kafka-cluster:ReadData on kafka:topic/main/lines',
+    'SeeTargets: kafka-cluster:DescribeTopic on kafka:topic/main/word-counts',
+    'SeeControl: kafka-cluster:DescribeTopic kafka-cluster:DescribeTopicDynamicConfiguration kafka-cluster:ReadData on kafka:topic/main/pawl-control-test-word--count-word--counts',
+    'SeeSettings: kafka-cluster:DescribeTopicDynamicConfiguration on kafka:topic/main/lines',
+    'Network: ec2:CreateNetworkInterface ec2:DeleteNetworkInterface ec2:DescribeNetworkInterfaces on *',
+    'Logs: logs:CreateLogStream logs:PutLogEvents on <logs.Arn>',
+  ],
 }
 
 describe('roles', () => {
@@ -290,7 +304,7 @@ describe('functions', () => {
       const { Timeout } = Properties as unknown as { Timeout: number }
       return [/Functions(\w+?)Function/.exec(id)?.[1], Timeout]
     })
-    const others = ['Abort', 'Collect', 'Commit', 'Finalize', 'Plan', 'Precommit', 'Promote', 'Trigger']
+    const others = ['Abort', 'Collect', 'Commit', 'Doctor', 'Finalize', 'Plan', 'Precommit', 'Promote', 'Trigger']
     expect(Object.fromEntries(timeouts)).toEqual({
       Operate: 65,
       ...Object.fromEntries(others.map((name) => [name, 79])),

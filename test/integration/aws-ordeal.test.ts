@@ -115,6 +115,7 @@ const reasons: readonly { readonly grants: RegExp; readonly reason: string }[] =
   { grants: /^plan states:DescribeExecution /, reason: 'asks whether another run that holds the pipeline is gone' },
   { grants: /^plan (states:StartExecution|dynamodb:UpdateItem) /, reason: 'a long run hands over to a fresh one' },
   { grants: /^finalize (s3:DeleteObject|dynamodb:GetItem .*HISTORY)/, reason: 'collects every ten epochs' },
+  { grants: /^doctor /, reason: 'is called by a person' },
   { grants: /^abort s3:GetObject /, reason: 'an attempt may have been given up before any task had a result' },
   {
     grants: /^(operate|precommit|promote|collect) dynamodb:PutItem PIPELINE#ordeal$/,

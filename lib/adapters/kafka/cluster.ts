@@ -11,6 +11,8 @@ import type { ClusterSpec } from '../../ports/spec.ts'
 import { KafkaAppender } from './appender.ts'
 import { type SaslOptions, type SslOptions, securityOf } from './auth.ts'
 import { KafkaConnection } from './connection.ts'
+import { inspectTopics } from './inspect.ts'
+import { controlTopic } from './names.ts'
 import { openKafkaSink } from './sink.ts'
 import { KafkaSource } from './source.ts'
 
@@ -67,6 +69,15 @@ export function kafka(options: KafkaOptions): KafkaClusterSpec {
       const { connection, release } = shared.acquire()
       return new KafkaAppender(connection, { topic, patienceMs, release })
     },
+    async inspect(topics) {
+      const { connection, release } = shared.acquire()
+      try {
+        return await inspectTopics(connection, topics)
+      } finally {
+        await release()
+      }
+    },
+    controlTopic: (sink, { stage, pipeline }) => controlTopic({ stage, pipeline, sink }, options.controlTopicPrefix),
     async openSink(spec, sink, { pipeline, stage, store }): Promise<Sink> {
       const { connection, release } = shared.acquire()
       const identity = { stage, pipeline, sink }

@@ -20,17 +20,19 @@ export interface TopicMetadata {
   readonly error: number
   /** UUID as 32 hex digits. */
   readonly topicId: string
+  /** What the principal may do, a bit an operation; -2147483648 when it was not asked for. */
+  readonly operations: number
   /** By partition; error and leader (-1: none). */
   readonly partitions: readonly { readonly partition: number; readonly error: number; readonly leader: number }[]
 }
 
-/** Asks for these topics, and creates none. */
-export function metadata(topics: readonly string[]): WireRequest<ClusterMetadata> {
+/** Asks for these topics, and creates none; with `operations` also for what the principal may do with them. */
+export function metadata(topics: readonly string[], operations = false): WireRequest<ClusterMetadata> {
   const noId = Buffer.alloc(16)
   const named = topics.flatMap((topic) => [noId, flexibleString(topic), Buffer.of(0)])
   const count = topics.length + 1
-  // Tags of the header; topics; no auto creation; no authorized operations; tags.
-  const body = [Buffer.of(0), flexibleLength(count), ...named, Buffer.of(0, 0, 0, 0)]
+  // Tags of the header; topics; no auto creation; no operations of the cluster; operations of topics; tags.
+  const body = [Buffer.of(0), flexibleLength(count), ...named, Buffer.of(0, 0, operations ? 1 : 0, 0)]
   return { apiKey: 3, apiVersion: 10, apiName: 'Metadata', body, decode: decodeMetadata }
 }
 
@@ -61,7 +63,7 @@ function decodeTopic(reader: FlexibleReader): TopicMetadata {
     reader.tags()
     return partition
   })
-  reader.int32()
+  const operations = reader.int32()
   reader.tags()
-  return { topic, error, topicId, partitions: partitions.sort((a, b) => a.partition - b.partition) }
+  return { topic, error, topicId, operations, partitions: partitions.sort((a, b) => a.partition - b.partition) }
 }
