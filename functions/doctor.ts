@@ -29,8 +29,8 @@ export const run = onJob(async (job, { stateMachineArn, trigger }: Call) => {
   const surroundings: Surroundings = {
     serverTimes: () =>
       Promise.all(
-        ['dynamodb', 's3'].map((service) =>
-          serverTime(service, endpoint ?? `https://${service}.${region}.amazonaws.com/`),
+        ['dynamodb', 's3'].map((server) =>
+          serverTime(server, endpoint ?? `https://${server}.${region}.amazonaws.com/`),
         ),
       ),
     definition: () => definitionOf(stateMachineArn),

@@ -104,15 +104,15 @@ function storeRights(name: FunctionName, { bucketArn, description }: Subject): R
 /** Sinks whose target can keep no marker: theirs are objects of the store. */
 const markedInStore: ReadonlySet<string> = new Set(['doris', 'write-ahead'])
 
-/** Plan gives lanes their base markers, promote moves them and drops those before. */
+/** Plan gives lanes their base markers, promote moves them and drops those before; the doctor looks. */
 function markerRights(name: FunctionName, { bucketArn, description }: Subject): Right[] {
-  if (name !== 'plan' && name !== 'promote') return []
+  if (name !== 'plan' && name !== 'promote' && name !== 'doctor') return []
   const { pipeline } = description.topology
   const markers = description.sinks
     .filter(({ type }) => markedInStore.has(type))
     .map(({ id }) => `${bucketArn}/${markersPrefix(pipeline, id)}*`)
   if (markers.length === 0) return []
-  const actions = ['s3:GetObject', 's3:PutObject', 's3:DeleteObject']
+  const actions = name === 'doctor' ? ['s3:GetObject'] : ['s3:GetObject', 's3:PutObject', 's3:DeleteObject']
   return [{ sid: 'StoreMarkers', actions, resources: markers }]
 }
 

@@ -26,7 +26,8 @@ async function pausePipeline(call: Call, pipeline: SteeredPipeline): Promise<num
   const head = call.options.flag('wait') && !isDead ? await pipeline.until(isAtRest) : wished
   const { paused = null } = head
   const text = paused === null ? 'resumed since' : pausedText(paused, call.output.style())
-  const rest = isAtRest(head) || isDead ? 'is paused' : 'pauses once its run has finished what it began'
+  const isHeld = !isAtRest(head) && (await pipeline.holder(head)) !== 'gone'
+  const rest = !isHeld ? 'is paused' : 'pauses once its run has finished what it began'
   await pipeline.answer(head, changed, [`${head.pipeline} ${changed ? rest : 'was paused before'}, ${text}`])
   return exitCodes.success
 }

@@ -5,6 +5,7 @@
  * runs use, in a directory as on AWS. It waits by reading the head, and never longer than it was told.
  */
 import { systemClock } from '../adapters/system/clock.ts'
+import type { PlaceStatus } from '../adapters/system/liveness.ts'
 import { systemRandom } from '../adapters/system/random.ts'
 import type { Steered, Wish } from '../epoch/steer.ts'
 import { PawlError } from '../model/errors.ts'
@@ -35,6 +36,8 @@ export interface SteeredPipeline extends OpenedPipeline {
   readonly job: Steered
   /** Nobody looks at the wish: the process that ran the directory last is gone. Never so on AWS. */
   isDead(head: Head): Promise<boolean>
+  /** What is known of the run that held it last. */
+  holder(head: Head): Promise<PlaceStatus>
   /** Reads the head until it is as wanted. Throws `WAIT_TIMED_OUT`, `PIPELINE_PARKED`. */
   until(isDone: (head: Head) => boolean): Promise<Head>
   /** Prints the head under `--json`, else the lines. */
@@ -59,6 +62,7 @@ export function steering<T>(call: Call, steer: (pipeline: SteeredPipeline) => Pr
     return steer({
       ...opened,
       job,
+      holder,
       isDead: async (head) => directory !== null && (await holder(head)) === 'gone',
       until: (isDone) => untilHead(job, isDone, timeoutMs, directory === null ? lookMs.stack : lookMs.directory),
       async answer(head, changed, lines) {

@@ -6,7 +6,7 @@
  */
 import { limits } from '../model/limits.ts'
 import type { MappingState, ServerTime, Surroundings } from '../ports/surroundings.ts'
-import { broken, type Finding, ill, well } from './diagnose.ts'
+import { broken, type Finding, ill, well } from './finding.ts'
 import type { Job } from './job.ts'
 import { machine, type StepName, stepNames, taskStates } from './machine.ts'
 
@@ -35,10 +35,10 @@ export async function diagnoseSurroundings(job: Job, surroundings: Surroundings)
   return findings.flat()
 }
 
-function clockFinding({ service, atMs, hereMs }: ServerTime): Finding {
+function clockFinding({ server, atMs, hereMs }: ServerTime): Finding {
   // The header is cut to the second.
   const skewMs = Math.abs(atMs + 500 - hereMs)
-  const text = `the clock here and that of ${service} differ by ${(skewMs / 1000).toFixed(1)} s`
+  const text = `the clock here and that of ${server} differ by ${(skewMs / 1000).toFixed(1)} s`
   if (skewMs < skewMsWarn) return well('clock', text)
   const mend =
     'set the clock by NTP: timers, intervals and idle partitions go by it; AWS refuses signatures five minutes off'

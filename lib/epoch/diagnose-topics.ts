@@ -9,7 +9,7 @@ import type { Manifest } from '../model/manifest.ts'
 import type { LogBounds } from '../ports/log.ts'
 import type { ClusterSpec, TopicSpec } from '../ports/spec.ts'
 import type { TopicOperation, TopicReport } from '../ports/surroundings.ts'
-import { broken, type Finding, ill, type Patient, well } from './diagnose.ts'
+import { broken, type Finding, ill, type Patient, well } from './finding.ts'
 import { type Job, openSource } from './job.ts'
 
 /** How far behind the unread input may be, as a share of its retention. */
@@ -49,7 +49,7 @@ async function diagnoseSource(
     if (denied !== null) return [denied]
     const bounds = await (await openSource(job, id, head?.incarnation ?? '')).bounds()
     return [
-      well(check, `${spec.topic} has ${bounds.partitions.length} partitions and may be read`),
+      well(check, `${spec.topic} may be read: ${bounds.partitions.length} partition(s)`),
       ...(manifest === null ? [] : await retentionFindings(job, id, report, bounds, manifest)),
     ]
   } catch (error) {

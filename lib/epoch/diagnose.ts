@@ -9,34 +9,12 @@ import { type ErrorCode, errorRegistry } from '../model/errors.ts'
 import type { Head } from '../model/head.ts'
 import type { Manifest } from '../model/manifest.ts'
 import { laneName } from '../model/names.ts'
-import type { ClusterSpec } from '../ports/spec.ts'
-import type { Surroundings } from '../ports/surroundings.ts'
-import { causeOf } from './cause.ts'
 import { diagnoseSurroundings } from './diagnose-surroundings.ts'
 import { diagnoseTopics } from './diagnose-topics.ts'
+import { broken, type Finding, ill, type Patient, well } from './finding.ts'
 import { type Job, openSink, readManifest } from './job.ts'
 
-/** What one check found. */
-export interface Finding {
-  /** What was looked at, as in `source lines`. */
-  readonly check: string
-  readonly level: 'ok' | 'warn' | 'fail'
-  /** One sentence. */
-  readonly text: string
-  /** What the person does; null when all is well. */
-  readonly mend: string | null
-  readonly code: ErrorCode | null
-}
-
-/** The pipeline, and what is around it. */
-export interface Patient {
-  readonly job: Job
-  /** Where topics live that name no cluster of their own; null: in the directory. */
-  readonly cluster: ClusterSpec | null
-  readonly stage: string
-  /** Null on one machine. */
-  readonly surroundings: Surroundings | null
-}
+export type { Finding, Patient } from './finding.ts'
 
 /** All findings, in the order in which one rests on the other. Never throws. */
 export async function diagnose(patient: Patient): Promise<Finding[]> {
@@ -48,28 +26,6 @@ export async function diagnose(patient: Patient): Promise<Finding[]> {
   found.push(...(await diagnoseTopics(patient, head, manifest)))
   if (head !== null) for (const lane of head.lanes) found.push(await diagnoseLane(job, head, lane.sink, lane.lane))
   return found
-}
-
-/** The finding of a check that came through. */
-export const well = (check: string, text: string): Finding => ({ check, level: 'ok', text, mend: null, code: null })
-
-/** The finding of something that will or may go wrong. */
-export function ill(
-  check: string,
-  level: 'warn' | 'fail',
-  text: string,
-  mend: string,
-  code: ErrorCode | null = null,
-): Finding {
-  return { check, level, text, mend, code }
-}
-
-/** What a check threw, with the next step of its code. */
-export function broken(check: string, error: unknown): Finding {
-  const { code, message } = causeOf(error)
-  const known = code in errorRegistry ? (code as ErrorCode) : null
-  const mend = known === null ? 'see the message' : errorRegistry[known].action
-  return ill(check, 'fail', message.replace(/\.? Next: .*$/s, ''), mend, known)
 }
 
 async function diagnoseLedger({ place, compiled }: Job, found: Finding[]): Promise<Head | null> {

@@ -165,6 +165,11 @@ export const errorRegistry = registered({
     'a file that Pawl did not write has the name of an epoch',
     'move it away; the pipeline goes on',
   ],
+  FUNCTION_FAILED: [
+    'Invalid',
+    'a function of the deployment threw',
+    'see its log group; deploy again if its build and the command differ',
+  ],
   FUNCTION_UNAVAILABLE: [
     'Retryable',
     'AWS could not run a function',
@@ -174,11 +179,6 @@ export const errorRegistry = registered({
     'Invalid',
     'the consumer group has members of its own',
     'choose a group for the pipeline that no consumer uses',
-  ],
-  FUNCTION_FAILED: [
-    'Invalid',
-    'a function of the deployment threw',
-    'see its log group; deploy again if its build and the command differ',
   ],
   HEAD_TOO_LARGE: [
     'Invalid',

@@ -21,7 +21,7 @@ export interface Surroundings {
 
 /** What the clock of a service showed when ours showed `hereMs`. */
 export interface ServerTime {
-  readonly service: string
+  readonly server: string
   readonly atMs: number
   readonly hereMs: number
 }

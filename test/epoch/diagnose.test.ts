@@ -38,7 +38,7 @@ function surroundingsOf({ job }: Workbench): Surroundings {
   const resources = Object.fromEntries(stepNames.map((step) => [step, `arn:${step}:7`])) as Record<StepName, string>
   const { clock } = job.place
   return {
-    serverTimes: async () => [{ service: 'dynamodb', atMs: clock.nowMs() - 400, hereMs: clock.nowMs() }],
+    serverTimes: async () => [{ server: 'dynamodb', atMs: clock.nowMs() - 400, hereMs: clock.nowMs() }],
     definition: async () => JSON.stringify(machine({ resources, settings: job.compiled.settings })),
     mappings: async () => [{ topics: ['lines'], state: 'Enabled', result: 'OK' }],
     concurrency: async () => ({ account: 1000, unreserved: 900 }),

@@ -70,8 +70,9 @@ describe('brokers of one own with SCRAM, storage of an earlier deployment', () =
       'Finalize',
       'Abort',
       'Collect',
+      'Doctor',
     ].filter((name) => policyOf(deployment, name).includes(`Secret: secretsmanager:GetSecretValue on ${secretArn}`))
-    expect(reading).toEqual(['Trigger', 'Plan', 'Operate', 'Promote', 'Finalize', 'Abort', 'Collect'])
+    expect(reading).toEqual(['Trigger', 'Plan', 'Operate', 'Promote', 'Finalize', 'Abort', 'Collect', 'Doctor'])
     expect(policyOf(deployment, 'Promote')).toContain(`SecretKey: kms:Decrypt on ${keyArn}`)
   })
 

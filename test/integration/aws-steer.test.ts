@@ -5,15 +5,14 @@
  */
 
 import { fileURLToPath } from 'node:url'
-import { SFNClient, StopExecutionCommand } from '@aws-sdk/client-sfn'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { kafka } from '../../lib/adapters/kafka/cluster.ts'
 import type { Head } from '../../lib/model/head.ts'
 import { type Ended, type Project, project } from '../cli/command.ts'
 import { transcript } from '../cli/transcript.ts'
-import { type Emulator, missingEmulatorTool, startEmulator } from '../support/aws-emulator.ts'
+import { type Emulator, missingEmulatorTool, sharedEmulator } from '../support/aws-emulator.ts'
 import { bootstrap, type Deployed, deploy } from '../support/deployed.ts'
-import { type Broker, missingTool, startBroker } from '../support/kafka-broker.ts'
+import { type Broker, missingTool, sharedBroker } from '../support/kafka.ts'
 import { asAdmin } from '../support/kafka-topics.ts'
 
 const entry = fileURLToPath(new URL('../support/deployed-moody.ts', import.meta.url))
@@ -26,7 +25,7 @@ let broker: Broker
 let deployed: Deployed
 let made: Project
 const written = transcript((words): Promise<Ended> => {
-  return made.pawl([...words.map((word) => (word === 'moody.ts' ? entry : word)), '--stack', 'pawl-word-count-dev'], {
+  return made.pawl([...words.map((word) => (word === 'moody.ts' ? entry : word)), '--stack', 'pawl-word-count-steer'], {
     env: emulator.environment,
   })
 })
@@ -53,18 +52,17 @@ const ring = () => deployed.invoke('TriggerName', tick)
 
 describe.skipIf(missing !== null)('commands against a deployment', () => {
   beforeAll(async () => {
-    ;[emulator, broker] = await Promise.all([startEmulator(), startBroker()])
+    ;[emulator, broker] = await Promise.all([sharedEmulator(), sharedBroker()])
     const topics = ['moody-lines', 'moody-counts'].map((topic) => ({ topic, numPartitions: 1 }))
     await asAdmin(broker, (admin) => admin.createTopics({ waitForLeaders: true, topics }))
     await bootstrap({ emulator, broker })
-    deployed = await deploy({ emulator, broker, entry })
+    deployed = await deploy({ emulator, broker, stageName: 'steer', entry })
     made = project()
   }, 300_000)
 
   afterAll(async () => {
     made?.[Symbol.dispose]()
     await deployed?.close()
-    await Promise.all([emulator?.remove(), broker?.remove()])
   })
 
   test('a running pipeline is held, drained, hurried, and taken from its run', async () => {
@@ -87,7 +85,7 @@ describe.skipIf(missing !== null)('commands against a deployment', () => {
     await say(0, 'resume')
     await until((head) => isFree(head) && head.promotedThrough === 4)
     await say(0, 'abort', '--yes')
-    await feed(`hangs ${later(20_000)}`)
+    await feed(`hangs ${later(12_000)}`)
     await ring()
     const { run } = await until(({ open }) => open !== null)
     await say(2, 'abort')
@@ -102,7 +100,7 @@ describe.skipIf(missing !== null)('commands against a deployment', () => {
   }, 120_000)
 
   test('a parked pipeline waits for a person, and goes on once resumed', async () => {
-    const mended = later(25_000)
+    const mended = later(14_000)
     await feed(`fails ${mended}`)
     await ring()
     await until(({ parked, run }) => parked !== null && !run.open)
@@ -120,13 +118,15 @@ describe.skipIf(missing !== null)('commands against a deployment', () => {
     await until((head) => isFree(head) && head.promotedThrough === 6)
   }, 120_000)
 
-  test('a dead pipeline is held by the head alone, and drained by a run that takes it over', async () => {
-    await feed(`hangs ${later(8_000)}`)
-    await ring()
-    const { run } = await until(({ open }) => open !== null)
-    const machines = new SFNClient(emulator.client)
-    await machines.send(new StopExecutionCommand({ executionArn: run.place }))
-    machines.destroy()
+  test('a dead pipeline is held by the head alone, and drained by a run of its own', async () => {
+    const { ledger } = deployed.job.place
+    const now = await until(isFree)
+    const [dead] = (await deployed.executions()).filter(({ status }) => status === 'ABORTED')
+    const attempt = { attempt: 'd'.repeat(32), epoch: 7, build: 'b', openedAtMs: Date.now(), span: 1, suspect: null }
+    const run = { ...now.run, id: 'dead', sequence: now.run.sequence + 1, open: true, place: dead!.arn }
+    // As a run leaves it that dies, and whose death nobody hears of.
+    await ledger.swap(now.revision, { ...now, run, open: attempt, revision: now.revision + 1, write: 'dead' })
+    await feed('calm')
     written.heading('A dead pipeline')
     await say(0, 'status')
     for (const look of [['epochs'], ['show', 'last'], ['verify'], ['diff', 'moody.ts']]) await say(0, ...look)

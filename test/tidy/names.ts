@@ -40,6 +40,7 @@ export const exceptions: readonly { readonly names: RegExp; readonly reason: str
 export const nounFiles = new Set([
   'lib/epoch/cause.ts',
   'lib/epoch/facts.ts',
+  'lib/epoch/finding.ts',
   'lib/epoch/job.ts',
   'lib/epoch/machine.ts',
   'lib/epoch/permit.ts',
