@@ -25,13 +25,13 @@ export async function diagnoseSurroundings(job: Job, surroundings: Surroundings)
       return broken(check, error)
     }
   }
-  const findings = [
-    await tried('clock', async () => (await surroundings.serverTimes()).map(clockFinding)),
-    ...(readSecret === null ? [] : [await tried('secret', async () => secretFinding(await readSecret()))]),
-    await tried('state machine', async () => machineFinding(job, await surroundings.definition())),
-    await tried('mapping', async () => mappingFindings(await surroundings.mappings())),
-    await tried('concurrency', async () => concurrencyFinding(job, await surroundings.concurrency())),
-  ]
+  const findings = await Promise.all([
+    tried('clock', async () => (await surroundings.serverTimes()).map(clockFinding)),
+    ...(readSecret === null ? [] : [tried('secret', async () => secretFinding(await readSecret()))]),
+    tried('state machine', async () => machineFinding(job, await surroundings.definition())),
+    tried('mapping', async () => mappingFindings(await surroundings.mappings())),
+    tried('concurrency', async () => concurrencyFinding(job, await surroundings.concurrency())),
+  ])
   return findings.flat()
 }
 

@@ -41,9 +41,9 @@ describe('bundles', () => {
     }
   })
 
-  test('only what starts runs has the client of Step Functions', () => {
+  test('only what starts runs, and the doctor, has the client of Step Functions', () => {
     const having = functionNames.filter((name) => textOf(name).includes('StartExecution'))
-    expect(having).toEqual(['trigger', 'plan'])
+    expect(having).toEqual(['trigger', 'plan', 'doctor'])
   })
 
   test('the pipeline has one text in all functions, on which its build depends', () => {

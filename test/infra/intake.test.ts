@@ -43,8 +43,8 @@ const endpoints = ({ all }: Deployment) =>
 describe('an intake of events with a sink that is a service', () => {
   const deployment = eventDeployment(pipelineTo('dynamodb'))
 
-  test('only recover is in the VPC, and only the mapping needs endpoints that cost', () => {
-    expect(inVpc(deployment)).toEqual(['Recover'])
+  test('only recover and the doctor are in the VPC, and only the mapping needs endpoints that cost', () => {
+    expect(inVpc(deployment)).toEqual(['Doctor', 'Recover'])
     expect(endpoints(deployment).sort()).toEqual(['dynamodb', 'lambda', 's3', 'sts'])
   })
 
@@ -103,7 +103,7 @@ describe('an intake of events with a sink that is a service', () => {
     const intakes = Object.values(deployment.all('AWS::Lambda::Function')).map(
       ({ Properties }) => (Properties as never as { Environment: { Variables: Record<string, string> } }).Environment,
     )
-    expect(intakes.filter((environment) => environment?.Variables.PAWL_INTAKE === 'event')).toHaveLength(10)
+    expect(intakes.filter((environment) => environment?.Variables.PAWL_INTAKE === 'event')).toHaveLength(11)
     const rules = Object.entries(deployment.all('AWS::Events::Rule')).filter(([id]) => id.includes('Recover'))
     expect(rules.map(([, { Properties }]) => Properties)).toEqual([
       expect.objectContaining({ ScheduleExpression: 'rate(1 minute)' }),
@@ -117,7 +117,7 @@ describe('an intake of events with a sink that is a service', () => {
 })
 
 test('functions that reach a Kafka sink or a database stay in the VPC, the trigger and the others leave it', () => {
-  const sinks = ['Abort', 'Collect', 'Finalize', 'Operate', 'Plan', 'Promote', 'Recover']
+  const sinks = ['Abort', 'Collect', 'Doctor', 'Finalize', 'Operate', 'Plan', 'Promote', 'Recover']
   expect(inVpc(eventDeployment(new URL('../support/deployed-intake.ts', import.meta.url).pathname)).sort()).toEqual(
     sinks,
   )

@@ -25,7 +25,10 @@ const holders = (type: string) =>
   functionNames.filter((name) => rightsOf(name, subject(type)).some(({ sid }) => sid === 'StoreMarkers'))
 
 test('only the steps that move markers may write those in the store, and only where a sink has them there', () => {
-  expect(holders('write-ahead').sort()).toEqual(['plan', 'promote'])
+  expect(holders('write-ahead').sort()).toEqual(['doctor', 'plan', 'promote'])
+  expect(rightsOf('doctor', subject('write-ahead')).find(({ sid }) => sid === 'StoreMarkers')?.actions).toEqual([
+    's3:GetObject',
+  ])
   expect(holders('postgres')).toEqual([])
   expect(rightsOf('promote', subject('write-ahead'))).toContainEqual({
     sid: 'StoreMarkers',
