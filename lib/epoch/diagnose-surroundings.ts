@@ -18,19 +18,28 @@ const skewMsFail = 240_000
 /** One finding a check; none throws. */
 export async function diagnoseSurroundings(job: Job, surroundings: Surroundings): Promise<Finding[]> {
   const { readSecret } = surroundings
-  const tried = async (check: string, look: () => Promise<Finding | Finding[]>) => {
+  const tried = async (check: string, look: () => Promise<Finding | Finding[]>, isNeeded = true) => {
     try {
       return await look()
     } catch (error) {
-      return broken(check, error)
+      const found = broken(check, error)
+      if (isNeeded || found.code !== 'LAUNCHER_UNAVAILABLE') return found
+      // The pipeline itself never asks Lambda: a network without an endpoint for it is none of its faults.
+      return ill(
+        check,
+        'warn',
+        found.text,
+        'add an endpoint for Lambda to the network, if this is to be seen',
+        found.code,
+      )
     }
   }
   const findings = await Promise.all([
     tried('clock', async () => (await surroundings.serverTimes()).map(clockFinding)),
     ...(readSecret === null ? [] : [tried('secret', async () => secretFinding(await readSecret()))]),
     tried('state machine', async () => machineFinding(job, await surroundings.definition())),
-    tried('mapping', async () => mappingFindings(await surroundings.mappings())),
-    tried('concurrency', async () => concurrencyFinding(job, await surroundings.concurrency())),
+    tried('mapping', async () => mappingFindings(await surroundings.mappings()), false),
+    tried('concurrency', async () => concurrencyFinding(job, await surroundings.concurrency()), false),
   ])
   return findings.flat()
 }
