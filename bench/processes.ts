@@ -70,7 +70,8 @@ function listener(child: ChildProcess, ended: Promise<void>): RunningJob['event'
   const lines = createInterface({ input: child.stdout! })
   lines.on('line', (line) => {
     // Pawl's own report; the last one counts.
-    if (line.startsWith('{"event":"finalized"')) seen.set('finalized', { at: String(JSON.parse(line).atMs) })
+    if (line.startsWith('{') && line.includes('"event":"finalized"'))
+      seen.set('finalized', { at: String(JSON.parse(line).atMs) })
     if (!line.startsWith('EVT ')) return
     const words = line.slice(4).split(' ')
     const fields = Object.fromEntries(words.map((word) => word.split('=') as [string, string]))

@@ -5,6 +5,7 @@
  * port for exactly `waitMs` (States Language knows whole seconds only), and retry pauses are short, since there is
  * no service to spare. A handler's error reaches Retry and Catch under its `name`, as on AWS.
  */
+import { registerHooks } from 'node:module'
 import type { Clock } from '../../ports/system.ts'
 
 /** One loaded document, ready to be walked any number of times. */
@@ -27,7 +28,7 @@ type Json = never
 
 /** Loads the interpreter; the document is validated by the project's tests, not at each start. */
 export async function interpreter(options: InterpreterOptions): Promise<Interpreter> {
-  const { StateMachine } = await import('aws-local-stepfunctions')
+  const { StateMachine } = await loaded()
   const machine = new StateMachine(options.definition as never, { validationOptions: { noValidate: true } })
   const retryIntervalOverrides = Object.fromEntries(
     Object.keys(options.steps).map((name) => [name, options.retryPauseMs]),
@@ -42,6 +43,31 @@ export async function interpreter(options: InterpreterOptions): Promise<Interpre
       const execution = machine.run(input as Json, { overrides: overrides as never })
       return execution.result
     },
+  }
+}
+
+/** What the interpreter imports and is never asked for here: to validate a document, to call functions of Lambda. */
+const unused = ['asl-validator', '@aws-sdk/client-lambda', '@aws-sdk/credential-providers']
+const instead = `data:text/javascript,${encodeURIComponent(
+  `const refuse = () => { throw new Error('not loaded') }
+export default refuse
+export { refuse as fromCognitoIdentityPool }
+export class LambdaClient { send() { refuse() } }
+export class InvokeCommand {}`,
+)}`
+
+/** Loads the package alone: what it would bring along takes longer to load than everything else together. */
+async function loaded(): Promise<typeof import('aws-local-stepfunctions')> {
+  const hooks = registerHooks({
+    resolve: (specifier, context, next) =>
+      unused.includes(specifier) && context.parentURL?.includes('/aws-local-stepfunctions/')
+        ? { url: instead, format: 'module', shortCircuit: true }
+        : next(specifier, context),
+  })
+  try {
+    return await import('aws-local-stepfunctions')
+  } finally {
+    hooks.deregister()
   }
 }
 
