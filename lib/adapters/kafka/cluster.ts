@@ -31,7 +31,7 @@ export interface KafkaOptions {
   readonly patienceMs?: number
   readonly connectTimeoutMs?: number
   readonly requestTimeoutMs?: number
-  /** Bytes of one fetch; two may be held for each partition that is read. 4 MiB by default. */
+  /** Bytes of one fetch; two may be held for each partition that is read. 2 MiB by default. */
   readonly fetchBytesMax?: number
 }
 

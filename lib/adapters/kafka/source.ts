@@ -31,7 +31,7 @@ export interface KafkaSourceOptions {
 }
 
 const defaults: Required<Omit<KafkaSourceOptions, 'topic' | 'isolation'>> = {
-  fetchBytesMax: 4 * 1024 * 1024,
+  fetchBytesMax: 2 * 1024 * 1024,
   patienceMs: 30_000,
   reuse: false,
   release: async () => undefined,

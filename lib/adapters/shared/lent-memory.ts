@@ -11,7 +11,7 @@ const lentBytesMin = 64 * 1024
 /** Sizes are rounded up to this, so that similar ones fit each other. */
 const grainBytes = 128 * 1024
 /** What lies here unused at most; the oldest goes first. */
-const idleBytesMax = 24 * 1024 * 1024
+const idleBytesMax = 16 * 1024 * 1024
 
 const lent = new WeakMap<ArrayBufferLike, Buffer>()
 let idle: Buffer[] = []
