@@ -6,11 +6,14 @@
  * one that may promote. Whoever finds another's id, without an end, declares the end unknown: the output may be
  * shown or not, finalize records it, and nobody tries it again. A begin whose own answer is unclear is looked up.
  */
+import { PawlError } from '../model/errors.ts'
 import type { BegunPromotion, Head, UnconfirmedOutput, UnconfirmedTally } from '../model/head.ts'
 import type { Committable } from '../model/manifest.ts'
 import type { LaneInput } from '../model/steps.ts'
 import { amend } from './amend.ts'
 import { holds, type Job, mustHold } from './job.ts'
+
+const triesMax = 20
 
 /** One invocation that wants to promote a lane once. */
 export interface Beginning {
@@ -67,14 +70,19 @@ async function change(
 ): Promise<BegunPromotion | undefined> {
   const { run, generation, epoch } = input
   const isLane = (one: BegunPromotion) => one.sink === input.sink && one.lane === input.lane
-  const amended = await amend(job, (head) => {
+  const changed = (head: Head) => {
     if (!holds(head, run, generation) || head.committed.epoch !== epoch || head.promotedThrough >= epoch) return null
     const all = head.begun ?? []
     const wanted = next(all.find(isLane))
     if (wanted === null) return null
     const others = all.filter((one) => !isLane(one))
     return { ...head, begun: wanted === undefined ? others : [...others, wanted] }
-  })
-  mustHold(amended.head, run, generation)
-  return amended.head.begun?.find(isLane)
+  }
+  for (let tries = 0; tries < triesMax; tries++) {
+    const amended = await amend(job, changed)
+    mustHold(amended.head, run, generation)
+    // Lanes write side by side: a write whose answer was lost may have lost its race, and then nothing is begun.
+    if (amended.result !== 'unclear') return amended.head.begun?.find(isLane)
+  }
+  throw new PawlError('LEDGER_BUSY', `the head of ${run.pipeline} keeps moving`)
 }

@@ -69,9 +69,9 @@ export const exhaustiveCases: readonly ExhaustiveCase[] = [
     options: { ...epochs(2, fused), partitions: 1 },
   },
   {
-    name: 'at most once, a sink without a marker',
-    sample: sinkMix('at-most-once', [weak], 3),
-    options: { ...epochs(2, fused), partitions: 1 },
+    name: 'at most once, a sink without a marker, two lanes side by side',
+    sample: sinkMix('at-most-once', [{ ...weak, lanes: 2 }], 3),
+    options: { ...epochs(3, fused), partitions: 2 },
   },
   {
     name: 'at most once, beside a sink that refuses rows',

@@ -4,6 +4,7 @@ import {
   compile,
   deadLetter,
   json,
+  nullable,
   PawlError,
   type PipelineOptions,
   pipeline,
@@ -11,7 +12,9 @@ import {
   topic,
   tumbling,
 } from '../../lib/index.ts'
+import type { RejectedRecord } from '../../lib/model/manifest.ts'
 import type { CustomSinkSpec } from '../../lib/ports/spec.ts'
+import { memory } from '../../lib/testing/index.ts'
 
 const lines = topic('lines', { value: text() })
 const out = topic('out', { value: text() })
@@ -214,6 +217,26 @@ describe('mistakes', () => {
     expect(others).toEqual([])
     for (const guarantee of ['at-least-once', 'at-most-once'] as const)
       expect(mistakesOf(simple({ guarantee }).to('mail', weak))).toEqual([])
+  })
+
+  test('a guarantee that there is not, and refused rows that have nowhere to go', () => {
+    const table = memory({ key: nullable(text()), value: text(), onReject: 'dead-letter' })
+    const letters = memory<RejectedRecord, string | null>({
+      key: nullable(text()),
+      value: json(),
+      onReject: 'dead-letter',
+    })
+    expect(mistakesOf(simple({ guarantee: 'twice' as never }))).toEqual([
+      'guarantee must be exactly-once, at-least-once, at-most-once, not "twice"',
+    ])
+    const from = (options: PipelineOptions) =>
+      pipeline('p', options).from(topic('in', { key: nullable(text()), value: text() }))
+    expect(mistakesOf(from({}).to('table', table))).toEqual([
+      "table: onReject 'dead-letter' needs a sink for them: set onError to deadLetter(id, sink)",
+    ])
+    expect(mistakesOf(from({ onError: deadLetter('letters', letters) }).to('table', table))).toEqual([
+      'letters: the sink of the dead letters itself must park on what it refuses: leave out onReject',
+    ])
   })
 
   test.each<[string, unknown]>([

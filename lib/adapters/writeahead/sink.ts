@@ -49,7 +49,8 @@ export interface WriteAheadContext {
 export interface WriteAheadOptions<K, V> {
   /**
    * Writes rows, in order; they count as written when the promise resolves. Whatever it throws, the same rows come
-   * again: at once a few times, then at growing intervals while the pipeline is parked.
+   * again: at once a few times, then at growing intervals while the pipeline is parked. Under `at-most-once` they do
+   * not, unless the error has `untouched: true`: certainly nothing was written.
    */
   write(rows: readonly WriteAheadRow<K, V>[], context: WriteAheadContext): Promise<void>
   /**
@@ -134,9 +135,11 @@ function writeAheadSink(sink: string, context: OpenContext, writer: Writer): Sin
     async promote(committable, permit): Promise<PromoteResult> {
       const { lane, epoch, prev } = committable
       const next = markerAfter(committable, permit)
+      let wrote = false
       const found = await replay(store, markers, committable, next, async (block, firstRow) => {
         const place = { pipeline, sink, lane, epoch, firstRow }
-        await call(writer, rowsOf(block, writer), { ...place, idempotencyKey: keyOf(stage, place, next) })
+        await call(writer, rowsOf(block, writer), { ...place, idempotencyKey: keyOf(stage, place, next) }, !wrote)
+        wrote = true
       })
       if (!sameMarker(found, prev)) return { result: 'refused', found }
       const now = await markers.move(lane, prev, next)
@@ -182,6 +185,7 @@ async function call(
   { write, timeoutMs }: Writer,
   rows: readonly WriteAheadRow<unknown, unknown>[],
   place: Omit<WriteAheadContext, 'signal'>,
+  isFirst: boolean,
 ): Promise<void> {
   try {
     await boundedCall(timeoutMs, (signal) => write(rows, { ...place, signal }))
@@ -190,7 +194,9 @@ async function call(
     const { sink, lane, epoch, firstRow } = place
     const reason = error instanceof Error ? error.message : String(error)
     const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, rows from ${firstRow}: ${reason}`
-    throw new PawlError('SINK_UNAVAILABLE', fault, { sink, lane, epoch, firstRow, rows: rows.length, reason }, error)
+    const untouched = isFirst && (error as { untouched?: unknown } | null)?.untouched === true
+    const details = { sink, lane, epoch, firstRow, rows: rows.length, reason, untouched }
+    throw new PawlError('SINK_UNAVAILABLE', fault, details, error)
   }
 }
 

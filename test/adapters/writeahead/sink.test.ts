@@ -222,3 +222,19 @@ describe('write-ahead over a store that fails', () => {
     if (code === 'STORE_UNAVAILABLE') expect(repeatedAtAll).toBeGreaterThan(0)
   })
 })
+
+test('says that it was untouched when the function does, as long as nothing was written', async () => {
+  let calls = 0
+  const away = async (rows: readonly { readonly value: string | null }[], context: WriteAheadContext) => {
+    if (++calls === 1 || calls === 3) throw Object.assign(new Error('away'), { untouched: true })
+    await post(rows, context)
+  }
+  const driver = await openDriver({ write: away, batchRows: 2 })
+  await driver.register()
+  const [committable] = await driver.commit(1, inLane0('a', 6))
+  await expect(driver.promote(committable!)).rejects.toMatchObject({ details: { untouched: true } })
+  // The first batch is written, the second one is not: the whole is not untouched any more.
+  await expect(driver.promote(committable!)).rejects.toMatchObject({ details: { untouched: false } })
+  expect(await driver.promote(committable!)).toEqual({ result: 'promoted' })
+  expect(writtenRows()).toEqual(values('a', 6))
+})
