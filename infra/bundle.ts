@@ -37,7 +37,7 @@ export function bundleFunctions(entry: string): Readonly<Record<FunctionName, Bu
   const directory = mkdtempSync(join(tmpdir(), 'pawl-bundle-'))
   // By then the CDK has taken what it needs into its assembly.
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
-  const { outputs } = build(file, join(directory, 'all')).metafile
+  const { outputs } = build(functionNames, file, join(directory, 'all')).metafile
   const made = Object.fromEntries(
     functionNames.map((name) => [name, pick(outputs, name, join(directory, name))]),
   ) as Record<FunctionName, Bundle>
@@ -49,13 +49,25 @@ export function bundleFunctions(entry: string): Readonly<Record<FunctionName, Bu
   return made
 }
 
-function build(file: string, outdir: string): BuildResult & { readonly metafile: Metafile } {
+/** Bundles one function that is none of the pipeline's; answers with its directory. */
+export function bundleFunction(name: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'pawl-bundle-'))
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
+  build([name], null, directory)
+  return directory
+}
+
+function build(
+  names: readonly string[],
+  pipelineFile: string | null,
+  outdir: string,
+): BuildResult & { readonly metafile: Metafile } {
   const { buildSync } = createRequire(import.meta.url)('esbuild') as typeof import('esbuild')
   const root = packageRoot()
   try {
     return buildSync({
-      entryPoints: functionNames.map((name) => join(root, 'functions', `${name}.ts`)),
-      alias: { 'pawl:pipeline': file },
+      entryPoints: names.map((name) => join(root, 'functions', `${name}.ts`)),
+      ...(pipelineFile === null ? {} : { alias: { 'pawl:pipeline': pipelineFile } }),
       outdir,
       absWorkingDir: root,
       bundle: true,

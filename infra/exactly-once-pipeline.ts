@@ -10,14 +10,14 @@ import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import type * as s3 from 'aws-cdk-lib/aws-s3'
 import type { CfnStateMachine } from 'aws-cdk-lib/aws-stepfunctions'
 import { Construct } from 'constructs'
-import type { FunctionEnvironment, KafkaAuthentication, KafkaEnvironment } from '../functions/environment.ts'
-import { bootstrapServersOf } from './bootstrap-servers.ts'
+import type { FunctionEnvironment } from '../functions/environment.ts'
 import { EpochMachine } from './epoch-machine.ts'
 import { Functions, type MadeFunctions } from './functions.ts'
+import { kafkaEnvironment } from './kafka-environment.ts'
 import { opensSinks } from './kafka-rights.ts'
 import { Network } from './network.ts'
 import { Observability } from './observability.ts'
-import type { Authentication, ExactlyOncePipelineProps, KafkaSource } from './props.ts'
+import type { ExactlyOncePipelineProps } from './props.ts'
 import type { Subject } from './right.ts'
 import { Storage } from './storage.ts'
 import { type Description, describePipeline } from './topology.ts'
@@ -174,27 +174,4 @@ function inVpcOf(
   if (intake !== 'event') return () => true
   const network = sinkNetwork ?? (sinks.every(({ type }) => publicSinks.has(type)) ? 'public' : 'vpc')
   return (name) => name === 'recover' || name === 'doctor' || (network === 'vpc' && opensSinks.has(name))
-}
-
-function kafkaEnvironment(scope: Construct, source: KafkaSource): KafkaEnvironment {
-  const { certificateAuthority, encrypted, transactionTimeoutMs } = source
-  return {
-    brokers: bootstrapServersOf(scope, source),
-    authentication: authenticationOf(source.authentication, Stack.of(scope).region),
-    ...(certificateAuthority === undefined ? {} : { authority: certificateAuthority }),
-    ...(encrypted === undefined ? {} : { encrypted }),
-    ...(transactionTimeoutMs === undefined ? {} : { transactionTimeoutMs }),
-  }
-}
-
-function authenticationOf(authentication: Authentication, region: string): KafkaAuthentication {
-  switch (authentication.type) {
-    case 'none':
-    case 'tls':
-      return { type: authentication.type }
-    case 'iam':
-      return { type: 'iam', region }
-    default:
-      return { type: 'sasl', mechanism: authentication.type, secretArn: authentication.secret.secretArn }
-  }
 }

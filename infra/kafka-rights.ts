@@ -5,6 +5,7 @@
  * DescribeTopic; Produce WriteData; transactions AlterTransactionalId and, at the cluster, WriteDataIdempotently;
  * OffsetCommit AlterGroup. Clusters without IAM have ACLs of their own, which docs/operations.md lists.
  */
+import { Fn, Token } from 'aws-cdk-lib'
 import { controlTopic, transactionalId } from '../lib/adapters/kafka/names.ts'
 import type { FunctionName } from './function-names.ts'
 import type { Right, Subject } from './right.ts'
@@ -25,6 +26,15 @@ export const opensSinks: ReadonlySet<FunctionName> = new Set([
   'collect',
   'doctor',
 ])
+
+/** What IAM knows of a cluster, beside itself. */
+export type KafkaResource = 'topic' | 'group' | 'transactional-id'
+
+/** ARN of something in a cluster, whose own may be known only once the cluster is made. */
+export function kafkaArn(clusterArn: string, kind: KafkaResource, id: string): string {
+  if (!Token.isUnresolved(clusterArn)) return `${clusterArn.replace(':cluster/', `:${kind}/`)}/${id}`
+  return `${Fn.join(`:${kind}/`, Fn.split(':cluster/', clusterArn, 2))}/${id}`
+}
 
 /** Group of the mapping, which keeps offsets of its own. An intake starts with none that a doorbell left. */
 export function mappingGroup({ stageName, intake }: Pick<Subject, 'stageName' | 'intake'>, pipeline: string): string {
@@ -59,7 +69,7 @@ function iamRights(name: FunctionName, subject: Subject): Right[] {
   const { clusterArn, authentication } = source
   if (authentication.type !== 'iam' || clusterArn === undefined) return []
   const { pipeline } = description.topology
-  const of = (kind: string, id: string) => `${clusterArn.replace(':cluster/', `:${kind}/`)}/${id}`
+  const of = (kind: KafkaResource, id: string) => kafkaArn(clusterArn, kind, id)
   const topics = (ids: readonly string[]) => [...new Set(ids)].sort().map((id) => of('topic', id))
   const groups = description.sources.flatMap(({ group }) => (group === null ? [] : [of('group', group)]))
   const sinks = description.sinks.filter(({ type, ownCluster }) => type === 'topic' && !ownCluster)

@@ -11,6 +11,7 @@ import type { ClusterSpec } from '../../ports/spec.ts'
 import { KafkaAppender } from './appender.ts'
 import { type SaslOptions, type SslOptions, securityOf } from './auth.ts'
 import { KafkaConnection } from './connection.ts'
+import { makeTopic } from './control.ts'
 import { inspectTopics } from './inspect.ts'
 import { controlTopic } from './names.ts'
 import { openKafkaSink } from './sink.ts'
@@ -41,6 +42,8 @@ export interface KafkaClusterSpec extends ClusterSpec {
   readonly brokers: readonly string[]
   /** For tools: appends to a topic that exists. */
   openAppender(topic: string): Promise<LogAppender>
+  /** For tools: makes a topic with the brokers' replication, unless it is there. Throws what the brokers refuse. */
+  createTopic(topic: string, partitions: number): Promise<void>
 }
 
 /** Describes a Kafka cluster. Throws `PIPELINE_INVALID` for addresses that are not host:port. */
@@ -73,6 +76,14 @@ export function kafka(options: KafkaOptions): KafkaClusterSpec {
       const { connection, release } = shared.acquire()
       try {
         return await inspectTopics(connection, topics)
+      } finally {
+        await release()
+      }
+    },
+    async createTopic(topic, partitions) {
+      const { connection, release } = shared.acquire()
+      try {
+        await makeTopic(connection, topic, partitions, {})
       } finally {
         await release()
       }

@@ -40,7 +40,7 @@ export interface ControlOptions {
 export async function ensureControl(link: KafkaLink, options: ControlOptions, lane: number): Promise<void> {
   const { topic, patienceMs } = options
   const partitions = Math.max(options.lanes, lane + 1)
-  if ((await link.topics([topic])).get(topic) === undefined) await create(link, topic, partitions)
+  if ((await link.topics([topic])).get(topic) === undefined) await makeTopic(link, topic, partitions, controlConfigs)
   const patient = patience(patienceMs)
   for (;;) {
     const layout = (await link.topics([topic])).get(topic)
@@ -51,8 +51,14 @@ export async function ensureControl(link: KafkaLink, options: ControlOptions, la
   await checkPolicy(link, topic)
 }
 
-async function create(link: KafkaLink, topic: string, partitions: number): Promise<void> {
-  const request = createTopic(topic, partitions, controlConfigs, createTimeoutMs)
+/** Makes a topic unless it is there. */
+export async function makeTopic(
+  link: KafkaLink,
+  topic: string,
+  partitions: number,
+  configs: Readonly<Record<string, string>>,
+): Promise<void> {
+  const request = createTopic(topic, partitions, configs, createTimeoutMs)
   const { error, message } = await link.send('controller', request, createTimeoutMs)
   if (error !== kafkaCode.none && error !== kafkaCode.topicExists)
     throw kafkaError(error, `creation of ${topic}`, message)
