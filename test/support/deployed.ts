@@ -36,12 +36,15 @@ export interface DeployOptions {
   /** Path of the pipeline file; the word count by default. */
   readonly entry?: string
   readonly intake?: 'brokers' | 'event'
+  /** The stack of docs/getting-started.md. */
+  readonly quickStart?: boolean
 }
 
 /** Names out of the stack's outputs. */
 export type OutputName =
   | 'BucketName'
   | 'CollectName'
+  | 'FeederName'
   | 'Pipeline'
   | 'RecoverName'
   | 'StateMachineArn'
@@ -52,7 +55,7 @@ export interface Deployed {
   readonly job: Job & { readonly place: DeployedPlace }
   output(name: OutputName): string
   /** Invokes a function as AWS would; rejects with what it threw. */
-  invoke(name: 'TriggerName' | 'CollectName' | 'RecoverName', event: unknown): Promise<unknown>
+  invoke(name: 'TriggerName' | 'CollectName' | 'FeederName' | 'RecoverName', event: unknown): Promise<unknown>
   /** Executions of the state machine, newest first. */
   executions(): Promise<readonly { readonly arn: string; readonly name: string; readonly status: string }[]>
   /** Names of the states that an execution entered, in order. */
@@ -75,6 +78,7 @@ export async function deploy({
   stageName = 'dev',
   entry,
   intake = 'brokers',
+  quickStart = false,
 }: DeployOptions): Promise<Deployed> {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-deploy-'))
   const file = join(directory, 'outputs.json')
@@ -84,11 +88,12 @@ export async function deploy({
     STAGE_NAME: stageName,
     ENTRY: pipelineFile,
     INTAKE: intake,
+    ...(quickStart ? { QUICK_START: 'yes' } : {}),
   }
   try {
     await cdk(emulator, environment, ['deploy', '--require-approval', 'never', '--outputs-file', file])
     const [outputs] = Object.values(JSON.parse(readFileSync(file, 'utf8')) as Record<string, Record<string, string>>)
-    return await open({ emulator, broker, stageName, entry: pipelineFile, intake }, outputs)
+    return await open({ emulator, broker, stageName, entry: pipelineFile, intake, quickStart }, outputs)
   } finally {
     rmSync(directory, { recursive: true })
   }
@@ -119,7 +124,7 @@ async function cdk(
 async function open(options: Required<DeployOptions>, outputs: Readonly<Record<string, string>>): Promise<Deployed> {
   const { emulator, broker, stageName, entry, intake } = options
   const output = (name: OutputName) => {
-    const found = Object.entries(outputs).find(([id]) => new RegExp(`${name}[0-9A-F]{8}$`).test(id))
+    const found = Object.entries(outputs).find(([id]) => new RegExp(`${name}(?:[0-9A-F]{8})?$`).test(id))
     if (found === undefined) throw new Error(`the stack has no output ${name}`)
     return found[1]
   }
