@@ -32,7 +32,7 @@ const topics = ['lines', 'word-counts']
 const zones = 2
 
 /** The smallest cluster that has IAM: two brokers of 2 vCPU and 2 GiB, 10 GiB each. */
-const brokers = { instanceType: 'kafka.t3.small', kafkaVersion: '3.8.x', volumeGb: 10 }
+export const brokers = { instanceType: 'kafka.t3.small', kafkaVersion: '3.8.x', volumeGb: 10 }
 
 /** The stack. Outputs name the pipeline's parts, and `FeederName`. */
 export class QuickStart extends Stack {

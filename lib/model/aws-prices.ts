@@ -36,6 +36,8 @@ export const awsPrices = Object.freeze({
   alarmMonth: price(0.1, 1, 'alarms a month', 'cloudwatch'),
   dashboardMonth: price(3, 1, 'dashboards a month', 'cloudwatch'),
   endpointHour: price(0.01, 1, 'hours of an interface endpoint in a zone', 'privatelink'),
+  brokerHour: price(0.0456, 1, 'hours of a kafka.t3.small broker', 'msk'),
+  brokerStorageMonth: price(0.1, 1, 'GB of broker storage a month', 'msk'),
   kpuHour: price(0.11, 1, 'hours of a KPU', 'managed-service-apache-flink'),
   kpuStorageMonth: price(0.1, 1, 'GB of running application storage a month', 'managed-service-apache-flink'),
 })
