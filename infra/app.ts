@@ -15,7 +15,6 @@ const context = (name: string, variable: string): string | undefined =>
   app.node.tryGetContext(name) ?? process.env[variable]
 const bootstrapServers = context('bootstrapServers', 'BOOTSTRAP_SERVERS')
 const stageName = context('stageName', 'STAGE_NAME') ?? 'dev'
-const intake = context('intake', 'INTAKE') === 'event' ? 'event' : 'brokers'
 const entry = context('entry', 'ENTRY') ?? 'examples/word-count/pipeline.ts'
 const intake = context('intake', 'INTAKE') === 'event' ? 'event' : 'brokers'
 const workflow = context('workflow', 'WORKFLOW') === 'express' ? 'express' : 'standard'

@@ -277,6 +277,7 @@ describe('help', () => {
       'collect',
       'sinks',
       'simulate',
+      'cost',
     ])
     for (const name of names) {
       const help = (await succeed(made.pawl([name, '--help']))).stdout
