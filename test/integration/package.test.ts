@@ -40,7 +40,7 @@ test('the packed package imports from each entry, without any optional peer', ()
 })
 
 test('a stack is synthesised with the packed construct, its functions bundled from the packed sources', () => {
-  const clients = ['cloudformation', 'dynamodb', 's3', 'secrets-manager', 'sfn'].map(
+  const clients = ['cloudformation', 'dynamodb', 'lambda', 's3', 'secrets-manager', 'sfn'].map(
     (name) => `@aws-sdk/client-${name}`,
   )
   for (const name of ['aws-cdk-lib', 'constructs', 'esbuild', 'kafkajs', ...clients]) link(name)
