@@ -103,11 +103,11 @@ describe.skipIf(missing !== null)('the alarms of a deployment', () => {
     // What an epoch used was counted, as a person would count it.
     const used = (name: string) =>
       ofEpoch.reduce((sum, line) => sum + ((line as Readonly<Record<string, number>>)[name] ?? 0), 0)
-    expect({
-      transitions: used('Transitions') >= 10,
-      writes: used('StoreWrites') >= 4,
-      units: used('WriteUnits') >= 4,
-    }).toEqual({ transitions: true, writes: true, units: true })
+    // One task and one lane with rows; the manifest, the plan, rows, state and result; two heads and a history.
+    console.log(JSON.stringify({ writes: used('StoreWrites'), reads: used('StoreReads'), units: used('WriteUnits') }))
+    expect(used('Transitions')).toBe(10)
+    expect(used('StoreWrites')).toBeGreaterThanOrEqual(5)
+    expect(used('WriteUnits')).toBeGreaterThanOrEqual(4)
   })
 
   test('saved queries ask for fields that lines have', () => {
