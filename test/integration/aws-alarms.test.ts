@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import {
+  DeleteFunctionConcurrencyCommand,
+  InvokeCommand,
+  LambdaClient,
+  PutFunctionConcurrencyCommand,
+} from '@aws-sdk/client-lambda'
 import { SFNClient, StopExecutionCommand } from '@aws-sdk/client-sfn'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { metricCount } from '../../lib/adapters/cloudwatch/metrics.ts'
@@ -181,6 +187,23 @@ describe.skipIf(missing !== null)('the alarms of a deployment', () => {
     })
     machines.destroy()
     expect(on).toEqual(['RunsDied'])
+    await wellAgain()
+  })
+
+  test('tasks for which the account has no room are refused by Lambda, and told', async () => {
+    const lambda = new LambdaClient({ ...disturbed.emulator.client, maxAttempts: 1 })
+    const FunctionName = watch.functionName('Operate')
+    await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }))
+    const on = await inMinute(async () => {
+      const refused = await lambda.send(new InvokeCommand({ FunctionName })).catch((error: Error) => error.name)
+      expect(refused).toBe('TooManyRequestsException')
+      // What Lambda itself counts of its functions.
+      const point = { namespace: 'AWS/Lambda', name: 'Throttles', dimensions: { FunctionName }, value: 1 }
+      points.push({ ...point, atMs: (minute - 1) * minuteMs })
+    })
+    expect(on).toContain('FunctionsThrottled')
+    await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }))
+    lambda.destroy()
     await wellAgain()
   })
 

@@ -14,6 +14,8 @@ export interface DeployedWatch {
   readonly queries: readonly { readonly name: string; readonly text: string }[]
   /** JSON of the dashboard with references left out. */
   readonly dashboard: string
+  /** Name of a function, as in `Operate`. */
+  functionName(name: string): string
   /** Lines of all functions since the last time this was asked, in JSON alone. */
   newLines(): Promise<readonly string[]>
 }
@@ -43,6 +45,10 @@ export async function watchStack(client: EmulatorClientOptions, stack: string): 
     dashboard: of('AWS::CloudWatch::Dashboard')
       .map(([, { Properties }]) => JSON.stringify(Properties.DashboardBody))
       .join(),
+    functionName: (name) =>
+      StackResources.find(({ LogicalResourceId = '', ResourceType }) => {
+        return ResourceType === 'AWS::Lambda::Function' && LogicalResourceId.includes(`Functions${name}Function`)
+      })?.PhysicalResourceId ?? '',
     async newLines() {
       const pages = await Promise.all(
         groups.map(({ PhysicalResourceId = '' }) => linesOf(client.endpoint, PhysicalResourceId)),
