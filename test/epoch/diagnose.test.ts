@@ -218,6 +218,13 @@ const setUps: readonly (readonly [name: string, setUp: SetUp, level: 'fail' | 'w
       /reads nothing: PROBLEM/,
     ],
     [
+      'a Lambda that the network does not reach',
+      { surroundings: () => ({ mappings: throws('LAUNCHER_UNAVAILABLE', 'list the mappings') }) },
+      'warn',
+      'mapping',
+      /LAUNCHER_UNAVAILABLE.*add an endpoint/,
+    ],
+    [
       'concurrency that others have taken',
       { surroundings: () => ({ concurrency: async () => ({ account: 10, unreserved: 1 }) }) },
       'fail',
