@@ -98,7 +98,7 @@ async function visibleCounts(): Promise<Map<string, number>> {
 
 const sorted = (counts: ReadonlyMap<string, number>) => [...counts].sort(([a], [b]) => (a < b ? -1 : 1))
 
-describe.skipIf(missing !== null)('a deployed pipeline over an intake of events', () => {
+describe.skipIf(missing !== null)('a deployed pipeline of Express executions over an intake of events', () => {
   beforeAll(async () => {
     ;[emulator, broker] = await Promise.all([startEmulator(), startBroker()])
     await asAdmin(broker, (admin) =>
@@ -108,7 +108,7 @@ describe.skipIf(missing !== null)('a deployed pipeline over an intake of events'
       }),
     )
     await bootstrap({ emulator, broker })
-    deployed = await deploy({ emulator, broker, entry, intake: 'event' })
+    deployed = await deploy({ emulator, broker, entry, intake: 'event', workflow: 'express' })
     await recover()
   }, 300_000)
 
@@ -132,7 +132,12 @@ describe.skipIf(missing !== null)('a deployed pipeline over an intake of events'
     await deployed.invoke('TriggerName', tick)
     await deployed.untilAtRest(120_000)
     expect((await look(deployed.job)).lag).toEqual(
-      Array.from({ length: partitions }, (_, partition) => ({ source: 'lines', partition, records: '0' })),
+      Array.from({ length: partitions }, (_, partition) => ({
+        source: 'lines',
+        topic: 'lines',
+        partition,
+        records: '0',
+      })),
     )
     expect(sorted(await visibleCounts())).toEqual(sorted(expected))
     const { faults, unreadable } = await deployed.verify()

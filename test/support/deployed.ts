@@ -38,6 +38,7 @@ export interface DeployOptions {
   readonly intake?: 'brokers' | 'event'
   /** The stack of docs/getting-started.md. */
   readonly quickStart?: boolean
+  readonly workflow?: 'standard' | 'express'
 }
 
 /** Names out of the stack's outputs. */
@@ -79,6 +80,7 @@ export async function deploy({
   entry,
   intake = 'brokers',
   quickStart = false,
+  workflow = 'standard',
 }: DeployOptions): Promise<Deployed> {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-deploy-'))
   const file = join(directory, 'outputs.json')
@@ -89,11 +91,12 @@ export async function deploy({
     ENTRY: pipelineFile,
     INTAKE: intake,
     ...(quickStart ? { QUICK_START: 'yes' } : {}),
+    WORKFLOW: workflow,
   }
   try {
     await cdk(emulator, environment, ['deploy', '--require-approval', 'never', '--outputs-file', file])
     const [outputs] = Object.values(JSON.parse(readFileSync(file, 'utf8')) as Record<string, Record<string, string>>)
-    return await open({ emulator, broker, stageName, entry: pipelineFile, intake, quickStart }, outputs)
+    return await open({ emulator, broker, stageName, entry: pipelineFile, intake, quickStart, workflow }, outputs)
   } finally {
     rmSync(directory, { recursive: true })
   }
@@ -122,7 +125,7 @@ async function cdk(
 }
 
 async function open(options: Required<DeployOptions>, outputs: Readonly<Record<string, string>>): Promise<Deployed> {
-  const { emulator, broker, stageName, entry, intake } = options
+  const { emulator, broker, stageName, entry, intake, workflow } = options
   const output = (name: OutputName) => {
     const found = Object.entries(outputs).find(([id]) => new RegExp(`${name}(?:[0-9A-F]{8})?$`).test(id))
     if (found === undefined) throw new Error(`the stack has no output ${name}`)
@@ -137,7 +140,7 @@ async function open(options: Required<DeployOptions>, outputs: Readonly<Record<s
     stage: stageName,
     cluster: kafka({ brokers: broker.bootstrap }),
     telemetry: { emit: () => {} },
-    launcher: stepFunctionsLauncher({ ...emulator.client, stateMachineArn }),
+    launcher: stepFunctionsLauncher({ ...emulator.client, stateMachineArn, workflow }),
     aws: emulator.client,
     forcePathStyle: true,
     takesEventsIn: intake === 'event',
