@@ -1,12 +1,12 @@
 /**
  * `npm run bench`: the race against Flink and Kafka Streams, in one run on one machine, every output verified.
  *
- *     npm run bench [-- [quick] [pawl] [all] [large=5] [no-parts] [passthrough] [count] [wordcount]]
+ *     npm run bench [-- [quick] [pawl] [all] [large=10] [no-parts] [passthrough] [count] [wordcount]]
  *
  * Starts a broker of its own, fills topics, runs each job on each system, prints one table and writes it to
  * docs/performance.md. `quick` takes smaller topics and leaves the page as it is, `pawl` runs Pawl alone, `all` both
  * peers at every setting (by default both at the first, and the better of them at the others) and one setting more,
- * `large` says how many millions of bids the large topic holds, job names choose jobs.
+ * `large` says how many millions of bids the largest topic holds (the other jobs get fewer), job names choose jobs.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -29,11 +29,11 @@ const named = (Object.keys(jobTopics) as JobName[]).filter(has)
 const jobs = named.length > 0 ? named : (Object.keys(jobTopics) as JobName[])
 const peers: readonly SystemName[] = has('pawl') ? [] : ['flink', 'streams']
 const small = quick ? 200_000 : 1_000_000
-const millions = Number(words.find((word) => word.startsWith('large='))?.slice('large='.length) ?? 5)
+const millions = Number(words.find((word) => word.startsWith('large='))?.slice('large='.length) ?? 10)
 const large: Readonly<Record<JobName, number>> = {
   passthrough: millions * 1_000_000,
-  count: millions * 1_000_000,
-  wordcount: Math.ceil(millions * 0.4) * 1_000_000,
+  count: Math.ceil(millions * 0.5) * 1_000_000,
+  wordcount: Math.ceil(millions * 0.2) * 1_000_000,
 }
 /** At these sizes the other would take longer than the rest of the race. */
 const largePeers: Readonly<Record<JobName, readonly SystemName[]>> = {
