@@ -7,9 +7,9 @@
 import { metricCount } from '../adapters/cloudwatch/metrics.ts'
 import { emfTelemetry } from '../adapters/cloudwatch/telemetry.ts'
 import { awsPrices, dollarsFor, managedFlinkMonth, monthHours, pricesAsOf } from '../model/aws-prices.ts'
-import { PawlError } from '../model/errors.ts'
 import type { Compiled } from '../stream/compiled.ts'
-import type { countEpochCalls, EpochCalls, EpochShape } from '../testing/epoch-calls.ts'
+import type { CountedIntake, countEpochCalls, EpochCalls } from '../testing/epoch-calls.ts'
+import { type Question, questionOf } from './gather-load.ts'
 import type { Call, Command, Options } from './parse-arguments.ts'
 import { assumedMs, billOf, epochSeconds, type FixedParts, fixedLines, type Load, shareOf } from './price-epochs.ts'
 import { pairs, table } from './print-values.ts'
@@ -28,6 +28,7 @@ export const costCommand: Command = {
     partitions: { value: 'N', help: 'partitions of each source; 4 by default' },
     shards: { value: 'N', help: "tasks a keyed stage; the file's by default" },
     workflow: { value: 'TYPE', help: 'standard (the default) or express' },
+    intake: { value: 'FROM', help: 'brokers (the default) or event' },
     trigger: { value: 'WHAT', help: 'msk (a mapping, the default) or schedule' },
     'batch-window': { value: 'S', help: 'how long a mapping gathers; 1 s by default' },
     endpoints: {
@@ -68,7 +69,8 @@ async function settled(compiled: Compiled, options: Options, count: typeof count
     const question = questionOf(compiled, options, intervalMs)
     const lines: string[] = []
     const telemetry = emfTelemetry({ write: (line) => lines.push(line), namespace: 'Pawl/cost', nowMs: () => 0 })
-    const calls = await count(question.shape, telemetry)
+    const intake = question.shape.events === undefined ? {} : { intake: await intakeOf() }
+    const calls = await count(question.shape, { telemetry, ...intake })
     const load = { ...question.load, logBytes: logBytesOf(lines) }
     const answer = answerOf({ ...question, load }, calls)
     const takesMs = Math.ceil(answer.epochSeconds * 1000)
@@ -78,85 +80,21 @@ async function settled(compiled: Compiled, options: Options, count: typeof count
   }
 }
 
+/** The intake of events as a deployment has it; the brokers are those of the count. */
+async function intakeOf(): Promise<CountedIntake> {
+  const [{ openIntakeLog }, { layDown, recover }] = await Promise.all([
+    import('../adapters/segments/intake-log.ts'),
+    import('../places/intake.ts'),
+  ])
+  return { open: openIntakeLog, lay: layDown, recover: (job, open) => recover(job, { open, ends: new Map() }) }
+}
+
 /** CloudWatch bills a line with 26 bytes more than it has. */
 function logBytesOf(lines: readonly string[]): number {
   const commits = lines.filter(
     (line) => line.includes('"event":"committed"') && line.includes('EpochsCommitted'),
   ).length
   return lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 26, 0) / Math.max(1, commits)
-}
-
-interface Question {
-  readonly pipeline: string
-  readonly shape: EpochShape
-  readonly load: Omit<Load, 'logBytes'>
-  readonly recordBytes: number
-  readonly endpointZones: number
-}
-
-/** Shorter intervals than an epoch takes are never waited for. */
-const waitMsMin = 500
-/** An Express execution hands over before its five minutes are over. */
-const expressSeconds = 240
-
-/** Bytes of a batch that a mapping hands over, in base64, and records of one. */
-const eventBytesMax = 6 * 1024 * 1024
-const eventRecordsMax = 10_000
-
-function questionOf({ topology, settings, sinks, stateful }: Compiled, options: Options, intervalMs: number): Question {
-  const recordsPerSecond = options.number('rate', 1)
-  if (recordsPerSecond === undefined)
-    throw new PawlError('COMMAND_INVALID', 'pawl cost needs --rate N, records a second')
-  const recordBytes = options.number('record-bytes', 1) ?? 100
-  const shards = options.number('shards', 1) ?? settings.shards
-  const taskRecordsPerSecond = options.number('task-rate', 1) ?? 200_000
-  const wanted = (recordsPerSecond * Math.max(intervalMs, 1)) / 1000
-  const records = Math.max(1, Math.min(wanted, settings.epoch.spanMax))
-  const taskMs = (records / taskRecordsPerSecond) * 1000
-  const cheap = topology.stages > 1 && taskMs <= settings.epoch.fuseMs
-  const split = shards > 1 && records > settings.epoch.fuseSpanMax && !cheap
-  const workflow = choiceOf(options, 'workflow', ['standard', 'express'])
-  const expressEpochs = Math.max(1, Math.floor((expressSeconds * recordsPerSecond) / records))
-  const sources = topology.nodes.filter((node) => node.kind === 'source')
-  const busy = Object.entries(sinks).filter(([id]) => id !== topology.deadLetterSink)
-  return {
-    pipeline: topology.pipeline,
-    shape: {
-      sources: sources.length,
-      partitions: options.number('partitions', 1) ?? 4,
-      stateful: stateful.length,
-      lanes: busy.map(([, { lanes }]) => lanes),
-      shards,
-      split,
-      intervalMs,
-      backlog: wanted > settings.epoch.spanMax || intervalMs < waitMsMin,
-    },
-    load: {
-      recordsPerSecond,
-      epochsPerSecond: recordsPerSecond / records,
-      eventsPerSecond: eventsPerSecondOf(options, recordsPerSecond * recordBytes, recordsPerSecond, sources.length),
-      taskRecordsPerSecond,
-      workflow,
-      runEpochs: workflow === 'express' ? Math.min(settings.runEpochsMax, expressEpochs) : settings.runEpochsMax,
-    },
-    recordBytes,
-    endpointZones: (options.number('endpoints', 0) ?? 0) * (options.number('zones', 1) ?? 2),
-  }
-}
-
-/** A mapping invokes when its window is over, or as soon as a batch is full. */
-function eventsPerSecondOf(options: Options, bytesPerSecond: number, records: number, mappings: number): number {
-  if (choiceOf(options, 'trigger', ['msk', 'schedule']) === 'schedule') return 0
-  const windowSeconds = Math.max(options.number('batch-window', 0) ?? 1, 0.5)
-  const full = Math.max(records / eventRecordsMax, (bytesPerSecond * 4) / 3 / eventBytesMax)
-  return Math.max(full, Math.min(records, mappings / windowSeconds))
-}
-
-function choiceOf<T extends string>(options: Options, name: string, choices: readonly [T, ...T[]]): T {
-  const given = options.text(name) ?? choices[0]
-  const found = choices.find((choice) => choice === given)
-  if (found !== undefined) return found
-  throw new PawlError('COMMAND_INVALID', `--${name} is ${choices.join(' or ')}, not ${JSON.stringify(given)}`)
 }
 
 type Answer = ReturnType<typeof answerOf>

@@ -6,47 +6,45 @@
  * different length are subtracted: that is what an epoch takes, and the rest what a run takes beside its epochs.
  */
 import { interpreter } from '../adapters/interpreter/machine.ts'
-import { virtualClock } from '../adapters/memory/clock.ts'
-import { memoryLedger } from '../adapters/memory/ledger.ts'
-import { type MemoryLog, memoryLog } from '../adapters/memory/log.ts'
-import { seededRandom } from '../adapters/memory/random.ts'
-import { memory } from '../adapters/memory/spec.ts'
-import { memoryStore } from '../adapters/memory/store.ts'
+import { memoryLog } from '../adapters/memory/log.ts'
 import { stepCalls } from '../epoch/execute.ts'
 import type { Job } from '../epoch/job.ts'
 import { machine, type StepName, stepNames, taskStates, transitionsOf } from '../epoch/machine.ts'
 import { ring } from '../epoch/ring.ts'
 import { wake } from '../epoch/wake.ts'
-import { text } from '../model/serde.ts'
+import type { PartitionBatch } from '../model/mapping-event.ts'
 import type { RunKey, StepOutput } from '../model/steps.ts'
 import type { Wake } from '../model/wake.ts'
+import type { LogSource } from '../ports/log.ts'
 import type { Place } from '../ports/place.ts'
-import type { Sink } from '../ports/sink.ts'
 import type { Store } from '../ports/store.ts'
 import type { RunStart, Telemetry } from '../ports/system.ts'
 import { StateCache } from '../state/cache.ts'
-import { compile } from '../stream/compile.ts'
 import type { Compiled } from '../stream/compiled.ts'
-import type { Stream } from '../stream/language.ts'
-import { pipeline } from '../stream/pipeline.ts'
-import { topic } from '../stream/topic.ts'
 import { type Asked, type Calls, type Counter, counted } from './counted.ts'
+import { appendTo, type EpochShape, eventsOf, here, pipelineOf, placeOf, sinksOn } from './counted-world.ts'
 
-/** What of a pipeline decides how much an epoch asks for. */
-export interface EpochShape {
-  readonly sources: number
-  /** Partitions of each source. */
-  readonly partitions: number
-  /** Operators with state, each behind a shuffle of its own. */
-  readonly stateful: number
-  /** Lanes of each sink that has rows in every epoch. */
-  readonly lanes: readonly number[]
-  readonly shards: number
-  /** The epoch is split over the shards; else one task does it all. */
-  readonly split: boolean
-  readonly intervalMs: number
-  /** All input is there at once, so that no epoch waits for its interval. */
-  readonly backlog?: boolean
+export type { EpochShape } from './counted-world.ts'
+
+/** How events are laid down, read and completed: the intake of a deployed place, over the store of each function. */
+export interface CountedIntake {
+  open(
+    store: Store,
+    pipeline: string,
+    topic: string,
+  ): LogSource & {
+    describe(topicId: string, partition: number, start: bigint): Promise<void>
+  }
+  lay(job: Job, batches: readonly PartitionBatch[]): Promise<unknown>
+  recover(job: Job, broker: (source: string) => Promise<LogSource>): Promise<unknown>
+}
+
+/** What else a count may be told. */
+export interface CountOptions {
+  /** Hears what steps say. */
+  readonly telemetry?: Telemetry
+  /** Needed by a shape with `events`. */
+  readonly intake?: CountedIntake
 }
 
 /** What a pipeline of a shape takes. */
@@ -57,16 +55,17 @@ export interface EpochCalls {
   readonly run: Calls
   /** An event of a mapping while a run is busy. */
   readonly event: Calls
-  /** A tick of the schedule that finds nothing to do. */
+  /** A tick of the schedule that finds nothing to do; with an intake of events also a look at the brokers. */
   readonly tick: Calls
 }
 
 const shortRun = 2
 const longRun = 22
 
-/** Runs a pipeline of the shape and counts. `telemetry` hears what its steps say in the longer run. */
-export async function countEpochCalls(shape: EpochShape, telemetry?: Telemetry): Promise<EpochCalls> {
-  const bench = benchOf(shape, telemetry)
+/** Runs a pipeline of the shape and counts. */
+export async function countEpochCalls(shape: EpochShape, options: CountOptions = {}): Promise<EpochCalls> {
+  const bench = benchOf(shape, options)
+  await bench.describe()
   await bench.run(1)
   const [short, long] = [await bench.run(shortRun), await bench.run(longRun)]
   const epoch = scaled(minus(long, short), 1 / (longRun - shortRun))
@@ -95,32 +94,45 @@ function combined(calls: Calls, other: Calls, by: (a: number, b: number) => numb
   return Object.fromEntries(filled.map(([name, counts]) => [name, Object.fromEntries(counts)]))
 }
 
-function benchOf(shape: EpochShape, telemetry: Telemetry = { emit: () => {} }) {
-  const perPartition = Math.max(8, Math.ceil(400 / (shape.partitions * shape.sources)))
+function benchOf(shape: EpochShape, { telemetry = { emit: () => {} }, intake }: CountOptions) {
+  const { partitions, sources, events = 0 } = shape
+  const perPartition = Math.max(8, events, Math.ceil(400 / (partitions * sources)))
   const compiled = pipelineOf(shape, perPartition)
+  const { pipeline: id } = compiled.topology
   const counter = counted()
   const logs = new Map(
-    Object.keys(compiled.sources).map((id) => [id, memoryLog({ topic: id, partitions: shape.partitions })]),
+    Object.keys(compiled.sources).map((source) => [source, memoryLog({ topic: source, partitions })]),
   )
   const starts: RunStart[] = []
-  const place = placeOf(logs, starts, telemetry)
+  const place = placeOf(starts, telemetry, shape.blind ?? false)
   const jobs = new Map<string, Job>()
   const jobOf = (name: string): Job => {
     const known = jobs.get(name)
     if (known !== undefined) return known
     const own = counter.place(name, place)
-    const job = { compiled, place: { ...own, sink: sinksOn(own.store) }, states: new StateCache(), warm: new Map() }
+    const source: Place['source'] = async (_, topic) =>
+      intake === undefined ? logs.get(topic)! : intake.open(own.store, id, topic)
+    const job = {
+      compiled,
+      place: { ...own, source, sink: sinksOn(own.store) },
+      states: new StateCache(),
+      warm: new Map(),
+    }
     jobs.set(name, job)
     return job
   }
-  const arrive = () => appendTo(logs, shape.partitions, perPartition)
+  const arrive = async () => {
+    const arrived = await appendTo(logs, partitions, perPartition)
+    for (const batches of intake === undefined ? [] : eventsOf(arrived, events))
+      await intake?.lay(jobOf('intake'), batches)
+  }
   const busy: { event: Calls | null } = { event: null }
   const run = async (epochs: number): Promise<Calls> => {
     counter.reset()
     let toCome = epochs
     const next = async () => void (toCome-- > 0 && (await arrive()))
     for (let i = 0; i < (shape.backlog ? epochs : 1); i++) await next()
-    await ring(jobOf('trigger').place, compiled.topology.pipeline)
+    await ring(jobOf('trigger').place, id)
     counter.note('trigger', 'invocation')
     const finalized = async () => {
       busy.event ??= await eventOf(counter, jobOf('trigger'), compiled)
@@ -131,11 +143,22 @@ function benchOf(shape: EpochShape, telemetry: Telemetry = { emit: () => {} }) {
   }
   return {
     run,
+    async describe() {
+      for (const [topic, log] of intake === undefined ? [] : logs) {
+        const { topicId } = await log.bounds()
+        for (let partition = 0; partition < partitions; partition++)
+          await intake?.open(place.store, id, topic).describe(topicId, partition, 0n)
+      }
+    },
     event: async () => busy.event ?? {},
     async tick() {
       counter.reset()
       counter.note('tick', 'invocation')
       await wake(jobOf('tick'), { wake: 'tick' })
+      if (intake !== undefined) {
+        counter.note('recover', 'invocation')
+        await intake.recover(jobOf('recover'), async (source) => logs.get(source)!)
+      }
       return counter.calls()
     },
   }
@@ -187,70 +210,4 @@ async function walk(
   }
   counter.note('machine', 'execution')
   await walker.run({ run })
-}
-
-const here = 'here'
-
-function placeOf(logs: ReadonlyMap<string, MemoryLog>, starts: RunStart[], telemetry: Telemetry): Omit<Place, 'sink'> {
-  return {
-    ledger: memoryLedger(),
-    store: memoryStore(),
-    launcher: {
-      async start(run) {
-        starts.push(run)
-        return 'started'
-      },
-      status: async () => 'running',
-    },
-    clock: virtualClock({ startMs: 1_700_000_000_000 }),
-    random: seededRandom(1),
-    telemetry,
-    place: here,
-    source: async (_pipeline, id) => logs.get(id)!,
-  }
-}
-
-/** Opens the sinks of one function, which read staging back from its own store. */
-function sinksOn(store: Store): Place['sink'] {
-  const sinks = new Map<string, Sink>()
-  return async (pipelineId, id, spec, incarnation) => {
-    if (spec.kind !== 'sink') throw new TypeError(`sink ${id} is not in memory`)
-    const context = { pipeline: pipelineId, incarnation, stage: 'count', directory: null, store }
-    const sink = sinks.get(id) ?? (await spec.open(id, context))
-    sinks.set(id, sink)
-    return sink
-  }
-}
-
-async function appendTo(logs: ReadonlyMap<string, MemoryLog>, partitions: number, each: number): Promise<void> {
-  for (const [id, log] of logs) {
-    for (let partition = 0; partition < partitions; partition++) {
-      const records = Array.from({ length: each }, (_, i) => {
-        return { key: null, value: Buffer.from(`${id}-${partition}-${i}`), timestampMs: 1_700_000_000_000 + i }
-      })
-      await log.append(partition, records)
-    }
-  }
-}
-
-function pipelineOf(shape: EpochShape, perPartition: number): Compiled {
-  const { sources, partitions, stateful, lanes, shards, split, intervalMs } = shape
-  const spanMax = perPartition * partitions * sources
-  const head = pipeline('counted', {
-    shards,
-    checkpoint: { intervalMs, timeoutMs: 60_000 },
-    epoch: { spanMax, fuseSpanMax: split ? 0 : spanMax },
-  })
-  const inputs = Array.from({ length: sources }, (_, i) => {
-    return head.from(topic(`source-${i}`, { value: text() })).withKey(`key-${i}`, (value: string) => value)
-  })
-  let stream = inputs.reduce((all, one, i) => all.merge(`merge-${i}`, one)) as Stream<string, string>
-  for (let i = 0; i < stateful; i++) {
-    const counts = stream.keyBy(`by-${i}`, (value) => value).count(`count-${i}`)
-    stream = counts.map(`value-${i}`, (_, { key }) => key)
-  }
-  lanes.forEach((count, i) => {
-    stream = stream.to(`sink-${i}`, memory({ value: text(), lanes: count }))
-  })
-  return compile(stream)
 }

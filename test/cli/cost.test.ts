@@ -58,6 +58,17 @@ describe('pawl cost', () => {
     expect(express.load.runEpochs / express.load.epochsPerSecond).toBeLessThanOrEqual(240)
   }, 60_000)
 
+  test('counts what an intake of events lays down and reads back', async () => {
+    const puts = ({ variable }: Awaited<ReturnType<typeof answer>>) =>
+      variable.find(({ what }) => what.startsWith('S3 PUT'))?.perEpoch ?? 0
+    const args = ['--rate', '1000', '--interval', '10000']
+    const [brokers, event] = [await answer(...args), await answer(...args, '--intake', 'event')]
+    // Ten events an epoch, each with four partitions.
+    expect(puts(event) - puts(brokers)).toBeGreaterThanOrEqual(40)
+    const odd = await words.pawl(['cost', 'words.ts', '--rate', '1', '--intake', 'event', '--trigger', 'schedule'])
+    expect([odd.code, odd.stderr]).toEqual([2, expect.stringContaining('needs the mapping')])
+  }, 60_000)
+
   test('lets epochs follow each other no faster than they can, and says so when a task is too slow', async () => {
     const fast = await answer('--rate', '1000', '--interval', '10')
     expect(1 / fast.load.epochsPerSecond).toBeCloseTo(fast.epochSeconds, 1)
