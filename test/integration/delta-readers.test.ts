@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import { laneAppId } from '../../lib/adapters/delta/marker-txns.ts'
 import { type DeltaReaders, startDeltaReaders, deltaTest as test } from '../support/delta.ts'
 import { deltaRig } from '../support/delta-rig.ts'
@@ -171,7 +171,13 @@ while not os.path.exists(stop):
 result = count`.trim(),
     { table: seen.table, stop: `${seen.directory}/stop` },
   )
-  for (let epoch = 1; epoch <= 25; epoch++) await rig.run(epoch, rowsOf(epoch, 4))
+  const entries = async () => (await seen.names()).filter((name) => /\d{20}\.json$/.test(name)).length
+  const before = await entries()
+  await vi.waitUntil(async () => (await entries()) > before, { timeout: 30_000 })
+  for (let epoch = 1; epoch <= 25; epoch++) {
+    await rig.run(epoch, rowsOf(epoch, 4))
+    await new Promise((resolve) => setTimeout(resolve, 15))
+  }
   await seen.write('../stop', Buffer.alloc(0))
   const foreign = await appending
   expect(foreign).toBeGreaterThan(3)
