@@ -30,7 +30,7 @@ const core = ['model', 'ports', 'state', 'stream', 'epoch']
 /** In reading order: nothing here imports from below its own line, but for the adapters that composition roots pick. */
 export const rooms: readonly Room[] = [
   { room: 'model', rooms: [], packages: ['@standard-schema/spec'], builtins: pure },
-  { room: 'ports', rooms: ['model'], packages: [], builtins: [] },
+  { room: 'ports', rooms: ['model'], packages: [], builtins: ['crypto'] },
   { room: 'state', rooms: ['model', 'ports'], packages: [], builtins: pure },
   { room: 'stream', rooms: ['model', 'ports', 'state'], packages: ['@standard-schema/spec'], builtins: pure },
   { room: 'epoch', rooms: ['model', 'ports', 'state', 'stream'], packages: [], builtins: pure },
