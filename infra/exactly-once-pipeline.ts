@@ -71,7 +71,10 @@ export class ExactlyOncePipeline extends Construct {
     })
     trigger.node.addDependency(stateMachine)
     if (props.vpcEndpoints === 'create')
-      new Network(this, 'Network', props, subject.inVpc('plan') || subject.inVpc('trigger'))
+      new Network(this, 'Network', props, {
+        starts: subject.inVpc('plan') || subject.inVpc('trigger'),
+        secrets: description.sinks.some(({ resources = [] }) => resources.some(({ of }) => of === 'secretsmanager')),
+      })
     const { tick = tickDefault, alarmTopic } = props
     const { alarms, dashboard } = new Observability(this, 'Observability', {
       stageName,

@@ -8,9 +8,17 @@ import * as ec2 from 'aws-cdk-lib/aws-ec2'
 import { Construct } from 'constructs'
 import type { ExactlyOncePipelineProps } from './props.ts'
 
+/** What of AWS is reached from inside, beside storage and what the mapping needs. */
+export interface NetworkNeeds {
+  /** Functions that start runs are inside. */
+  readonly starts: boolean
+  /** Sinks have secrets. */
+  readonly secrets: boolean
+}
+
 /** The endpoints that `vpcEndpoints: create` makes. */
 export class Network extends Construct {
-  constructor(scope: Construct, id: string, props: ExactlyOncePipelineProps, starts: boolean) {
+  constructor(scope: Construct, id: string, props: ExactlyOncePipelineProps, { starts, secrets }: NetworkNeeds) {
     super(scope, id)
     const { source, trigger } = props
     const { vpc, subnets, securityGroups = [], authentication } = source
@@ -22,7 +30,7 @@ export class Network extends Construct {
     const needed = {
       ...(starts ? { StepFunctions: STEP_FUNCTIONS } : {}),
       ...(trigger === 'schedule' ? {} : { Lambda: LAMBDA, Sts: STS }),
-      ...('secret' in authentication ? { SecretsManager: SECRETS_MANAGER } : {}),
+      ...(secrets || 'secret' in authentication ? { SecretsManager: SECRETS_MANAGER } : {}),
     }
     const group = new ec2.SecurityGroup(this, 'Endpoints', {
       vpc,

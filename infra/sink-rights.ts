@@ -5,7 +5,7 @@
  * their keys. Who brings a key of KMS of their own grants it themselves, from `functions.promote` and the others.
  */
 import { markerText } from '../lib/adapters/dynamodb/sink-form.ts'
-import type { BucketResource, TableResource } from '../lib/model/resources.ts'
+import type { AwsResource, BucketResource, SecretResource, TableResource } from '../lib/model/resources.ts'
 import type { FunctionName } from './function-names.ts'
 import type { Right, Subject } from './right.ts'
 
@@ -20,14 +20,40 @@ export const sinkWildcards: Readonly<Record<string, string>> = {
 
 /** Rights at what the sinks of the pipeline declare; statements of a policy need different names, so they are numbered. */
 export function sinkRights(name: FunctionName, subject: Subject): Right[] {
-  const declared = subject.description.sinks.flatMap(({ id, resources = [] }) =>
-    resources.map((resource) => ({ id, resource })),
+  const declared = subject.description.sinks.flatMap(({ id, type, resources = [] }) =>
+    resources.map((resource) => ({ id, type, resource })),
   )
-  return declared.flatMap(({ id, resource }, index) => {
-    const rights =
-      resource.of === 'dynamodb' ? tableRights(name, subject, id, resource) : bucketRights(name, subject, resource)
+  return declared.flatMap(({ id, type, resource }, index) => {
+    const rights = rightsAt(name, subject, { id, type }, resource)
     return rights.map((right) => ({ ...right, sid: `${right.sid}${index + 1}` }))
   })
+}
+
+function rightsAt(
+  name: FunctionName,
+  subject: Subject,
+  sink: { readonly id: string; readonly type: string },
+  resource: AwsResource,
+): Right[] {
+  switch (resource.of) {
+    case 'dynamodb':
+      return tableRights(name, subject, sink.id, resource)
+    case 's3':
+      return bucketRights(name, subject, resource)
+    case 'secretsmanager':
+      return secretRights(name, sink.type, resource)
+  }
+}
+
+/** Of those that connect to a sink: for markers, for rows, to forget refused rows. */
+const connects: readonly FunctionName[] = ['plan', 'promote', 'finalize']
+/** Doris prepares in operate, and gives up what was prepared. */
+const prepares: readonly FunctionName[] = ['promote', 'operate', 'abort']
+
+/** A secret under a key of your own needs that key's grant as well. */
+function secretRights(name: FunctionName, type: string, { secretArn }: SecretResource): Right[] {
+  if (!(type === 'doris' ? prepares : connects).includes(name)) return []
+  return [{ sid: 'SinkSecret', actions: ['secretsmanager:GetSecretValue'], resources: [secretArn] }]
 }
 
 function tableRights(name: FunctionName, subject: Subject, sink: string, resource: TableResource): Right[] {

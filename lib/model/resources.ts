@@ -4,8 +4,14 @@
  * A spec declares it and synthesis makes the least rights of it; nothing of this is read when a pipeline runs.
  */
 
-/** A table or a bucket of somebody else's. */
-export type AwsResource = TableResource | BucketResource
+/** A table, a bucket or a secret of somebody else's. */
+export type AwsResource = TableResource | BucketResource | SecretResource
+
+/** A secret of Secrets Manager, read whenever a connection opens. */
+export interface SecretResource {
+  readonly of: 'secretsmanager'
+  readonly secretArn: string
+}
 
 /** Items of a table. */
 export interface TableResource {

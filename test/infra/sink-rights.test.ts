@@ -14,6 +14,7 @@ const sinkSids = [
   'MoveMarkers',
   'TellMissingFiles',
   'ListUploads',
+  'SinkSecret',
 ]
 
 /** What each function may do with the sinks' tables and buckets, by heart: a change here is a decision. */
@@ -24,16 +25,19 @@ const uploads = [
   'ListUploads3: s3:ListBucketMultipartUploads on s3:::lake',
   'ForgetUploads3: s3:AbortMultipartUpload on s3:::lake/lines/*',
 ]
+const secret =
+  'SinkSecret4: secretsmanager:GetSecretValue on arn:aws:secretsmanager:eu-central-1:111122223333:secret:database'
 const rights: Readonly<Record<string, readonly string[]>> = {
   plan: [
     `MakeMarkers1: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/totals ${leading(lanes)}`,
     `MakeMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
     'TellMissingFiles3: s3:ListBucket on s3:::lake',
     'SinkMarkers3: s3:GetObject s3:PutObject on s3:::lake/lines/_pawl/*',
+    secret,
   ],
   operate: ['StageFiles3: s3:PutObject s3:AbortMultipartUpload on s3:::lake/lines/*'],
   abort: ['ForgetUploads3: s3:AbortMultipartUpload on s3:::lake/lines/*'],
-  finalize: uploads,
+  finalize: [...uploads, secret],
   collect: uploads,
   promote: [
     'WriteItems1: dynamodb:PutItem on dynamodb:table/totals',
@@ -42,6 +46,7 @@ const rights: Readonly<Record<string, readonly string[]>> = {
     `MoveMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
     'TellMissingFiles3: s3:ListBucket on s3:::lake',
     'WriteFiles3: s3:GetObject s3:PutObject s3:AbortMultipartUpload on s3:::lake/lines/*',
+    secret,
   ],
 }
 

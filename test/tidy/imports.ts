@@ -78,6 +78,7 @@ export const rooms: readonly Room[] = [
       'adapters/postgres',
       'adapters/redis',
       'adapters/s3',
+      'adapters/secretsmanager',
       'adapters/writeahead',
     ],
     packages: [],

@@ -14,6 +14,7 @@ import type { CustomSinkSpec, OpenContext } from '../../ports/spec.ts'
 import { addressOf, type DatabaseConnection } from '../shared/database-address.ts'
 import { markerAfter, sameMarker } from '../shared/markers.ts'
 import { blockWriter } from '../shared/row-blocks.ts'
+import { secretsIn } from '../shared/secret.ts'
 import { rowsWritten, type StoreMarkers, storeMarkers } from '../shared/store-markers.ts'
 import { type TableOptions, tableForm, tableMaker } from '../shared/table-options.ts'
 import { type RowMaker, rowEncoder } from '../shared/table-rows.ts'
@@ -57,6 +58,7 @@ export function doris<V, K = unknown>(options: DorisOptions<K, V>): CustomSinkSp
     type: 'doris',
     guarantee: 'exactly-once',
     lanes,
+    resources: secretsIn(connection),
     async open(sink, context) {
       const address = () => addressOf(connection, { sink, protocols: ['http:', 'https:'], port: 8030 })
       const loads = dorisLoads(sink, dorisHttp({ sink, timeoutMs, address }), timeoutMs)

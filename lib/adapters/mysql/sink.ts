@@ -7,6 +7,7 @@
  */
 import type { CustomSinkSpec } from '../../ports/spec.ts'
 import { addressOf, type DatabaseConnection } from '../shared/database-address.ts'
+import { secretsIn } from '../shared/secret.ts'
 import { sessionPool } from '../shared/session-pool.ts'
 import { type TableOptions, tableForm, tableMaker } from '../shared/table-options.ts'
 import type { TableSession } from '../shared/table-session.ts'
@@ -41,6 +42,7 @@ export function mysql<V, K = unknown>(options: MySqlOptions<K, V>): CustomSinkSp
     guarantee: 'exactly-once',
     onReject,
     lanes,
+    resources: secretsIn(connection),
     async open(sink, { stage, pipeline, store }) {
       const open = async (): Promise<TableSession> => {
         const { createConnection } = await loadDriver()

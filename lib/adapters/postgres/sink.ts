@@ -7,6 +7,7 @@
  */
 import type { CustomSinkSpec } from '../../ports/spec.ts'
 import { addressOf, type DatabaseConnection } from '../shared/database-address.ts'
+import { secretsIn } from '../shared/secret.ts'
 import { sessionPool } from '../shared/session-pool.ts'
 import { type TableOptions, tableForm, tableMaker } from '../shared/table-options.ts'
 import type { TableSession } from '../shared/table-session.ts'
@@ -40,6 +41,7 @@ export function postgres<V, K = unknown>(options: PostgresOptions<K, V>): Custom
     guarantee: 'exactly-once',
     onReject,
     lanes,
+    resources: secretsIn(connection),
     async open(sink, { stage, pipeline, store }) {
       const session = { sink, markerTable, refusedTable, lockTimeoutMs, statementTimeoutMs }
       const open = async (): Promise<TableSession> => {

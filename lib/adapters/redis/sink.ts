@@ -13,7 +13,7 @@ import type { PromoteResult, Sink } from '../../ports/sink.ts'
 import type { CustomSinkSpec, OpenContext } from '../../ports/spec.ts'
 import { addressOf, type DatabaseAddress } from '../shared/database-address.ts'
 import { markerAfter } from '../shared/markers.ts'
-import { revealed, type Secret } from '../shared/secret.ts'
+import { revealed, type Secret, secretsIn } from '../shared/secret.ts'
 import { type SessionPool, sessionPool } from '../shared/session-pool.ts'
 import { newClient } from './driver.ts'
 import { isReply, translated } from './errors.ts'
@@ -82,6 +82,7 @@ export function redis<V, K = string>(options: RedisOptions<K, V>): CustomSinkSpe
     type: 'redis',
     guarantee: 'exactly-once',
     lanes,
+    resources: secretsIn(options.connection),
     async open(sink, context) {
       const open = async (): Promise<RedisSession> => {
         const client = await newClient(await redisAddress(options.connection, sink), { cluster, connectTimeoutMs })
