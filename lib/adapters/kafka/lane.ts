@@ -12,10 +12,19 @@ import { type ControlOptions, type FoundMarker, markerBatch, readMarker } from '
 import type { KafkaLink, TopicLayout } from './link.ts'
 import { type ReadyBatch, stagedTopics, stagedWindows } from './staged.ts'
 import { checkedTargets } from './targets.ts'
-import { type Leaders, type Transaction, type TransactionOptions, takeOver } from './transaction.ts'
+import {
+  type Ending,
+  type Leaders,
+  type ProducerEpoch,
+  type Transaction,
+  type TransactionOptions,
+  takeOver,
+} from './transaction.ts'
 
 /** After a take-over only replication can lag, so a control partition that is unstable then is taken for hung. */
 const graceMs = 500
+/** What mends a hung partition can hang by the same fault, while the broker is still reading its metadata. */
+const mendsMax = 3
 
 /** What a lane is: its id, its place in the control topic, its limits. */
 export interface KafkaLaneOptions {
@@ -49,6 +58,8 @@ export class KafkaLane {
   readonly #link: KafkaLink
   readonly #options: KafkaLaneOptions
   readonly #transaction: TransactionOptions
+  /** A transaction that seems to hang, and the holder that learnt how it had ended. */
+  #hung: { readonly ending: Ending; readonly producer: ProducerEpoch } | null = null
 
   constructor(link: KafkaLink, options: KafkaLaneOptions) {
     this.#link = link
@@ -66,16 +77,26 @@ export class KafkaLane {
   /** Takes the id over, then reads the marker. `topics`: where rows are to go. */
   async takeOver(topics: readonly string[]): Promise<TakenLane> {
     const { control, lane, id } = this.#options
-    const { transaction, layouts } = await this.#begin(topics)
-    const known = layouts.get(control.topic)
-    const { before } = transaction
-    const patience = before === null ? control : { ...control, patienceMs: graceMs }
-    const found = await readMarker(this.#link, patience, lane, id, known)
-    if (found !== 'unstable') return { transaction, found, layouts }
-    if (before === null) return { transaction, found: this.#stable(found), layouts }
-    await this.#mend(transaction, topics)
-    const again = await this.#begin(topics)
-    return { ...again, found: this.#stable(await readMarker(this.#link, control, lane, id, known)) }
+    for (let mends = 0; ; mends++) {
+      const { transaction, layouts } = await this.#begin(topics)
+      const ending = this.#endingOf(transaction)
+      const patience = ending === null || mends === mendsMax ? control : { ...control, patienceMs: graceMs }
+      const found = await readMarker(this.#link, patience, lane, id, layouts.get(control.topic))
+      this.#hung = found === 'unstable' && ending !== null ? { ending, producer: transaction.producer } : null
+      if (found !== 'unstable') return { transaction, found, layouts }
+      if (ending === null || mends === mendsMax) return { transaction, found: this.#stable(found), layouts }
+      await this.#mend(transaction, ending, topics)
+    }
+  }
+
+  /**
+   * How the transaction ended that may hang. A take-over makes the coordinator forget it: then it is what was learnt by
+   * the take-over before, if that one was ours.
+   */
+  #endingOf({ before, last }: Transaction): Ending | null {
+    if (before !== null || this.#hung === null || last === null) return before
+    const { producerId, epoch } = this.#hung.producer
+    return last.producerId === producerId && last.epoch === epoch ? this.#hung.ending : null
   }
 
   /**
@@ -128,12 +149,12 @@ export class KafkaLane {
    * partitions for deleted whose metadata it has not read yet; they would stay unreadable for ever). A transaction
    * of the same producer over those partitions, ended the same way, ends the hung one with it.
    */
-  async #mend(transaction: Transaction, topics: readonly string[]): Promise<void> {
+  async #mend(transaction: Transaction, ending: Ending, topics: readonly string[]): Promise<void> {
     const { control, lane } = this.#options
     const layouts = await this.#link.topics([...new Set([...this.#options.topics, ...topics])])
     const targets = [...layouts].map(([topic, { leaders }]) => ({ topic, partitions: [...leaders.keys()] }))
     await transaction.addPartitions([...targets, { topic: control.topic, partitions: [lane] }])
-    await (transaction.before === 'committed' ? transaction.commit() : transaction.abort())
+    await (ending === 'committed' ? transaction.commit() : transaction.abort())
   }
 
   #stable(found: FoundMarker | null | 'unstable'): FoundMarker | null {

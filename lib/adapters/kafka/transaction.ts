@@ -43,12 +43,21 @@ export interface TransactionOptions {
 /** Leader of each partition, by topic. */
 export type Leaders = ReadonlyMap<string, readonly number[]>
 
+/** How a transaction ended. */
+export type Ending = 'committed' | 'aborted'
+
+/** One holder of a transactional id: each take-over is the next epoch. */
+export type ProducerEpoch = Pick<Producer, 'producerId' | 'epoch'>
+
 export interface Transaction {
   /**
    * How the last transaction of the id ended, as its coordinator decided; null when that is not known for certain
    * (there was none, or somebody took the id over meanwhile).
    */
-  readonly before: 'committed' | 'aborted' | null
+  readonly before: Ending | null
+  readonly producer: ProducerEpoch
+  /** Who held the id before, as the coordinator had it; null when it did not say. */
+  readonly last: ProducerEpoch | null
   /** Opens the transaction on these partitions. */
   addPartitions(targets: readonly TopicPartitions[]): Promise<void>
   /** Names the producer in the batches, in place, and sends them; the order within a partition is kept. */
@@ -64,10 +73,12 @@ export interface Transaction {
  */
 export async function takeOver(link: KafkaLink, id: string, options: TransactionOptions): Promise<Transaction> {
   const ask = coordinated(link, id, options)
-  const { before, producer } = await initialized(ask, id, options)
+  const { before, last, producer } = await initialized(ask, id, options)
   const send = sender(link, producer, options.timeoutMs)
   return {
     before,
+    last,
+    producer,
     async addPartitions(targets) {
       const answers = await ask(addPartitionsToTxn(producer, targets), (partitions) =>
         Math.max(0, ...partitions.map(({ error }) => (isCoordinatorRetry(error) ? error : 0))),
@@ -91,7 +102,7 @@ async function initialized(
   ask: Coordinated,
   id: string,
   { timeoutMs, patienceMs }: TransactionOptions,
-): Promise<{ readonly before: Transaction['before']; readonly producer: Producer }> {
+): Promise<Pick<Transaction, 'before' | 'last'> & { readonly producer: Producer }> {
   for (const patient = patience(patienceMs); ; ) {
     const last = await ask(describeTransaction(id))
     if (last.state.startsWith('Prepare')) {
@@ -103,7 +114,11 @@ async function initialized(
     )
     if (error === kafkaCode.none) {
       const follows = last.error === kafkaCode.none && last.producerId === producerId && last.epoch + 1 === epoch
-      return { before: follows ? outcomeOf(last.state) : null, producer: { transactionalId: id, producerId, epoch } }
+      return {
+        before: follows ? outcomeOf(last.state) : null,
+        last: follows ? { producerId, epoch: last.epoch } : null,
+        producer: { transactionalId: id, producerId, epoch },
+      }
     }
     if (error !== concurrentTransactions || !(await patient.wait()))
       throw kafkaError(error, `take-over of ${id}`, null, { timeoutMs })
