@@ -109,7 +109,7 @@ async function pace(topics: Topics, directory: string): Promise<void> {
   const seconds = quick ? 8 : 10
   for (const system of [...peers, 'pawl'] as SystemName[]) {
     for (const intervalMs of system === 'pawl' ? [1000, 100] : [1000]) {
-      const idleSeconds = intervalMs === 1000 ? 15 : null
+      const idleSeconds = intervalMs === 1000 ? 60 : null
       const result = await paced(topics, { system, intervalMs, rate: 5000, seconds, idleSeconds }, directory)
       pacedRuns.push(result)
       say(JSON.stringify(result))

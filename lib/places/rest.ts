@@ -3,16 +3,19 @@
  *
  * Asking brokers for their ends again and again is most of what an idle process does. Where all sources can wait for
  * records themselves, it waits there, and looks only at the ledger meanwhile; the logs are looked at when something came, and
- * every few seconds all the same, for what nobody tells (a new partition, a topic created again). Waiting decides nothing:
- * whatever ends it, a look follows.
+ * every few seconds all the same, for what nobody tells (a new partition, a topic created again). The longer nothing
+ * happens, the rarer both looks become; records are heard of at once. Waiting decides nothing: whatever ends it, a look
+ * follows.
  */
 import type { Job } from '../epoch/job.ts'
 import { openSource } from '../epoch/job.ts'
 import type { Look } from '../epoch/look.ts'
-import type { LogSource } from '../ports/log.ts'
 
-/** Longest wait between two looks at the logs. */
-const restMs = 5000
+/** Between two looks at the logs, at first and after a quiet minute; below what a request to a broker may take. */
+const restMsMin = 5000
+const restMsMax = 15_000
+/** Between two looks at the ledger, after a long quiet: a person's wish is noticed within it. */
+const pauseMsMax = 5000
 
 /** Waits once; `pauseMs` is how long the ledger is left alone. */
 export type Rest = (seen: Look, pauseMs: number, signal: AbortSignal | undefined) => Promise<void>
@@ -20,9 +23,15 @@ export type Rest = (seen: Look, pauseMs: number, signal: AbortSignal | undefined
 /** The rests of one run of a process. */
 export function rests(job: Job): Rest {
   let called = false
-  return async (seen, pauseMs, signal) => {
+  let quiet = { revision: -1, sinceMs: 0 }
+  return async (seen, pauseMsMin, signal) => {
     const { clock } = job.place
-    const waits = called ? null : await waitsOf(job, seen)
+    const revision = seen.head?.revision ?? -1
+    if (called || quiet.revision !== revision) quiet = { revision, sinceMs: clock.nowMs() }
+    const quietMs = clock.nowMs() - quiet.sinceMs
+    const restMs = Math.min(restMsMax, Math.max(restMsMin, quietMs / 4))
+    const pauseMs = Math.max(pauseMsMin, Math.min(pauseMsMax, quietMs / 10))
+    const waits = called ? null : await waitsOf(job, seen, restMs)
     // Called for nothing, or by what no look sees: the next rest goes by the clock alone.
     called = false
     if (waits === null || signal?.aborted) return clock.sleep(pauseMs, signal)
@@ -38,7 +47,7 @@ export function rests(job: Job): Rest {
     while (!over.signal.aborted && clock.nowMs() < untilMs) {
       await clock.sleep(pauseMs, over.signal)
       const head = await job.place.ledger.read(job.compiled.topology.pipeline)
-      if (head?.revision !== seen.head?.revision) break
+      if ((head?.revision ?? -1) !== revision) break
     }
     signal?.removeEventListener('abort', end)
     end()
@@ -46,7 +55,7 @@ export function rests(job: Job): Rest {
 }
 
 /** How each source waits for records behind what was seen; null when not all can, or something is there already. */
-async function waitsOf(job: Job, { head, ranges }: Look): Promise<(() => Promise<void>)[] | null> {
+async function waitsOf(job: Job, { head, ranges }: Look, restMs: number): Promise<(() => Promise<void>)[] | null> {
   if (head === null || ranges === null || ranges.some(({ start, end, caughtUp }) => start !== end || !caughtUp))
     return null
   if (timeMatters(job)) return null
@@ -55,13 +64,10 @@ async function waitsOf(job: Job, { head, ranges }: Look): Promise<(() => Promise
     const log = await openSource(job, source, head.incarnation)
     if (log.arrival === undefined) return null
     const mine = ranges.filter((range) => range.source === source)
-    waits.push(() => arrival(log, new Map(mine.map(({ partition, end }) => [partition, BigInt(end)]))))
+    const ends = new Map(mine.map(({ partition, end }) => [partition, BigInt(end)]))
+    waits.push(() => log.arrival!(ends, restMs))
   }
   return waits
-}
-
-function arrival(log: LogSource, offsets: ReadonlyMap<number, bigint>): Promise<void> {
-  return log.arrival!(offsets, restMs)
 }
 
 /** Windows fire by the clock when partitions may become idle. */

@@ -46,6 +46,16 @@ test('a pipeline at rest waits at its sources, and looks at the ledger alone mea
   expect(asked()).toBe(1)
 })
 
+test('the longer nothing happens, the rarer it looks, within bounds; a head that moves brings it back', async () => {
+  const { rest, sleeps } = resting()
+  for (let i = 0; i < 20; i++) await rest(idle, 1000, undefined)
+  expect(Math.max(...sleeps)).toBe(5000)
+  expect(sleeps.slice(-3)).toEqual([5000, 5000, 5000])
+  sleeps.length = 0
+  await rest({ ...idle, head: { revision: 2, incarnation: 'i' } } as unknown as Look, 1000, undefined)
+  expect(sleeps[0]).toBe(1000)
+})
+
 test('it wakes at once when records come, when its head moves, and when it is stopped', async () => {
   const called = resting({ arrival: async () => undefined })
   await called.rest(idle, 1000, undefined)

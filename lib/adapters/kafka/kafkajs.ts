@@ -171,7 +171,7 @@ function checkSeldom(queue: KafkaJsRequestQueue, requestTimeoutMs: number): void
         if (Date.now() - request.sentAt > request.requestTimeout) request.timeoutRequest()
       if (!queue.isConnected()) queue.destroy()
     }
-    queue.requestTimeoutIntervalId = setInterval(check, Math.min(Math.max(requestTimeoutMs / 10, 100), 1000))
+    queue.requestTimeoutIntervalId = setInterval(check, Math.min(Math.max(requestTimeoutMs / 10, 100), 5000))
   }
 }
 
