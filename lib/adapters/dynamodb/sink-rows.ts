@@ -5,11 +5,11 @@
  * the last row of a key counts, so a promotion writes each key once.
  */
 import { PawlError } from '../../model/errors.ts'
-import type { Committable, StagedPart } from '../../model/manifest.ts'
+import type { Committable } from '../../model/manifest.ts'
 import type { StageContext, StageWriter } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
+import { lineStageWriter, readLines } from '../shared/lane-lines.ts'
 import { laneOf } from '../shared/lanes.ts'
-import { createStaged, readStaged, stagedName } from '../shared/staged-objects.ts'
 import { type AttributeMap, attributesOf, attributesText, bytesOf, parseAttributes } from './attributes.ts'
 import { type DynamoForm, type KeyType, ownAttribute, ownPrefix } from './sink-form.ts'
 
@@ -104,13 +104,6 @@ export function keyText(item: AttributeMap, { keys }: DynamoForm): string {
     .join(', ')
 }
 
-interface LaneLines {
-  lines: string[]
-  rows: number
-  bytes: number
-  readonly objects: StagedPart['objects'][number][]
-}
-
 /** A writer for one invocation. */
 export function dynamoStageWriter(
   form: DynamoForm,
@@ -119,39 +112,10 @@ export function dynamoStageWriter(
   context: StageContext,
 ): StageWriter {
   const encode = rowEncoder(form, maker, sink, context)
-  const lanes = new Map<number, LaneLines>()
-  let bufferedBytes = 0
-  const flush = async () => {
-    for (const [lane, buffer] of lanes) {
-      if (buffer.lines.length === 0) continue
-      const chunk = Buffer.from(buffer.lines.join(''))
-      const name = stagedName(context, `${lane}-${buffer.objects.length}`)
-      buffer.lines = []
-      bufferedBytes -= chunk.length
-      buffer.objects.push(await createStaged(context.store, name, [chunk]))
-      buffer.bytes += chunk.length
-    }
-  }
-  return {
-    get bufferedBytes() {
-      return bufferedBytes
-    },
-    add(key, value, timestampMs) {
-      const { lane, line } = encode(key, value, timestampMs)
-      const buffer = lanes.get(lane) ?? { lines: [], rows: 0, bytes: 0, objects: [] }
-      lanes.set(lane, buffer)
-      buffer.lines.push(line)
-      buffer.rows++
-      bufferedBytes += Buffer.byteLength(line)
-    },
-    flush,
-    async seal() {
-      await flush()
-      return [...lanes]
-        .sort(([a], [b]) => a - b)
-        .map(([lane, { rows, bytes, objects }]) => ({ lane, rows, bytes, objects, handle: form }))
-    },
-  }
+  return lineStageWriter(context, form, (put, key, value, timestampMs) => {
+    const { lane, line } = encode(key, value, timestampMs)
+    put(lane, line)
+  })
 }
 
 /** The last row of each key. */
@@ -163,22 +127,16 @@ export interface LastRow {
 /** The form of a committable and its last rows by key. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */
 export async function readLastRows(
   store: Store,
-  { sink, parts }: Committable,
+  committable: Committable,
 ): Promise<{ readonly form: DynamoForm; readonly rows: ReadonlyMap<string, LastRow> }> {
+  const { sink, parts } = committable
   const form = parts[0]?.handle as DynamoForm | undefined
   if (form?.version !== 1)
     throw new PawlError('STEP_INPUT_INVALID', `staged output of sink ${sink} is of another version`, { sink })
   const rows = new Map<string, LastRow>()
-  for (const { objects } of parts) {
-    for (const ref of objects) {
-      const text = (await readStaged(store, ref)).toString()
-      for (let start = 0; start < text.length; ) {
-        const end = text.indexOf('\n', start)
-        const item = parseAttributes(text.slice(start + 1, end))
-        rows.set(keyText(item, form), { deleted: text[start] === '-', item })
-        start = end + 1
-      }
-    }
-  }
+  await readLines(store, committable, (line) => {
+    const item = parseAttributes(line.slice(1))
+    rows.set(keyText(item, form), { deleted: line[0] === '-', item })
+  })
   return { form, rows }
 }

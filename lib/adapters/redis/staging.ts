@@ -6,14 +6,14 @@
  * timestamp. The member is the field of a hash, the end of a string's key, the member of a set.
  */
 import { PawlError } from '../../model/errors.ts'
-import type { Committable, StagedPart } from '../../model/manifest.ts'
+import type { Committable } from '../../model/manifest.ts'
 import type { Serde } from '../../model/serde.ts'
 import type { StageContext, StageWriter } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
 import { type Cell, cellOf, contentOf } from '../shared/content-cells.ts'
+import { lineStageWriter, readLines } from '../shared/lane-lines.ts'
 import { laneOf } from '../shared/lanes.ts'
 import { type Content, encodeKey, encodeValue } from '../shared/row-encoding.ts'
-import { createStaged, readStaged, stagedName } from '../shared/staged-objects.ts'
 import type { RedisType } from './script.ts'
 
 /** What becomes of rows; kept in the staged parts, so that promotion does not depend on the pipeline file. */
@@ -34,50 +34,13 @@ export interface RedisMaker {
 
 type Line = readonly [member: Cell, value: Cell, number: number]
 
-interface LaneLines {
-  lines: string[]
-  rows: number
-  bytes: number
-  readonly objects: StagedPart['objects'][number][]
-}
-
 /** A writer for one invocation. */
 export function redisStageWriter(context: StageContext, form: RedisForm, maker: RedisMaker): StageWriter {
-  const lanes = new Map<number, LaneLines>()
-  let bufferedBytes = 0
-  const flush = async () => {
-    for (const [lane, buffer] of lanes) {
-      if (buffer.lines.length === 0) continue
-      const chunk = Buffer.from(buffer.lines.join(''))
-      buffer.lines = []
-      bufferedBytes -= chunk.length
-      const name = stagedName(context, `${lane}-${buffer.objects.length}`)
-      buffer.objects.push(await createStaged(context.store, name, [chunk]))
-      buffer.bytes += chunk.length
-    }
-  }
-  return {
-    get bufferedBytes() {
-      return bufferedBytes
-    },
-    add(key, value, timestampMs, partition) {
-      const member = memberOf(form, maker, key, value)
-      const line = `${JSON.stringify(lineOf(form, maker, member, key, value, timestampMs))}\n`
-      const lane = laneOf(member, partition, context.lanes)
-      const buffer = lanes.get(lane) ?? { lines: [], rows: 0, bytes: 0, objects: [] }
-      lanes.set(lane, buffer)
-      buffer.lines.push(line)
-      buffer.rows++
-      bufferedBytes += Buffer.byteLength(line)
-    },
-    flush,
-    async seal() {
-      await flush()
-      return [...lanes]
-        .sort(([a], [b]) => a - b)
-        .map(([lane, { rows, bytes, objects }]) => ({ lane, rows, bytes, objects, handle: form }))
-    },
-  }
+  return lineStageWriter(context, form, (put, key, value, timestampMs, partition) => {
+    const member = memberOf(form, maker, key, value)
+    const line = `${JSON.stringify(lineOf(form, maker, member, key, value, timestampMs))}\n`
+    put(laneOf(member, partition, context.lanes), line)
+  })
 }
 
 function memberOf({ type }: RedisForm, { keySerde, member }: RedisMaker, key: unknown, value: unknown): Content {
@@ -118,16 +81,7 @@ export async function readScriptRows(store: Store, committable: Committable): Pr
     throw new PawlError('STEP_INPUT_INVALID', `staged output of sink ${sink} is of another version`, { sink })
   }
   const rows: ScriptRows = { keys: form.type === 'string' ? [] : [form.key], args: [] }
-  for (const { objects } of committable.parts) {
-    for (const ref of objects) {
-      const text = (await readStaged(store, ref)).toString()
-      for (let start = 0; start < text.length; ) {
-        const end = text.indexOf('\n', start)
-        addRow(rows, form, JSON.parse(text.slice(start, end)) as Line)
-        start = end + 1
-      }
-    }
-  }
+  await readLines(store, committable, (line) => addRow(rows, form, JSON.parse(line) as Line))
   return [form, rows]
 }
 
