@@ -2,23 +2,25 @@
  * `npm run bench`: the race against Flink and Kafka Streams, in one run on one machine, every output verified.
  *
  *     npm run bench [-- [quick] [pawl] [all] [large=10] [no-parts] [passthrough] [count] [wordcount]]
+ *     npm run bench -- sinks
  *
  * Starts a broker of its own, fills topics, runs each job on each system, prints one table and writes it to
  * docs/performance.md. `quick` takes smaller topics and leaves the page as it is, `pawl` runs Pawl alone, `all` both
  * peers at every setting (by default both at the first, and the better of them at the others) and one setting more,
- * `large` says how many millions of bids the largest topic holds (the other jobs get fewer), job names choose jobs.
+ * `large` says how many millions of bids the largest topic holds (the other jobs get fewer), job names choose jobs. `sinks` is
+ * another matter: how fast databases and Kafka are written (`sinks.ts`).
  */
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { missingTool, startBroker } from '../test/support/kafka-broker.ts'
+import { missingTool } from '../test/support/kafka-broker.ts'
+import { productionBroker, runPart } from './broker.ts'
 import { type DrainOptions, type DrainResult, drain } from './drain.ts'
 import { figuresOf } from './figures.ts'
 import { type PacedResult, paced } from './paced.ts'
 import { tableText, writePage } from './report.ts'
+import { measureSinks } from './sinks.ts'
 import { buildPawl, buildPeers, type JobName, jobTopics, type SystemName } from './systems.ts'
 import { Topics } from './topics.ts'
 
@@ -118,24 +120,10 @@ async function pace(topics: Topics, directory: string): Promise<void> {
 }
 
 async function measureParts(bootstrap: string): Promise<void> {
-  for (const [script, ...args] of parts) {
-    const path = fileURLToPath(new URL(`parts/${script}`, import.meta.url))
-    const env = { ...process.env, KAFKA_BROKERS: bootstrap }
-    const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=pawl-source', path, ...args], { env })
-    outputs.push([`bench/parts/${[script, ...args].join(' ')}`, stdout])
-    say(`${script}\n${stdout}`)
-  }
-}
-
-/** The broker runs as in production, not as in tests, where it must start fast and stay small. */
-async function productionBroker() {
-  const before = process.env._JAVA_OPTIONS
-  process.env._JAVA_OPTIONS = '-XX:TieredStopAtLevel=4 -Xmx1g'
-  try {
-    return await startBroker({ properties: { 'log.retention.check.interval.ms': 300_000 } })
-  } finally {
-    if (before === undefined) delete process.env._JAVA_OPTIONS
-    else process.env._JAVA_OPTIONS = before
+  for (const part of parts) {
+    const output = await runPart(part, bootstrap)
+    outputs.push(output)
+    say(output.join('\n'))
   }
 }
 
@@ -183,7 +171,13 @@ async function race(): Promise<void> {
 }
 
 const missing = missingTool()
-if (missing === null) await race()
+const known = [...Object.keys(jobTopics), 'quick', 'pawl', 'all', 'no-parts', 'sinks']
+const unknown = words.filter((word) => !known.includes(word) && !/^large=\d+$/.test(word))
+if (unknown.length > 0) {
+  say(`${unknown.join(', ')} is not known; say some of ${known.join(', ')}, large=10`)
+  process.exitCode = 2
+} else if (has('sinks')) await measureSinks(missing)
+else if (missing === null) await race()
 else {
   say(`${missing}: Pawl runs alone, in a directory`)
   buildPawl()

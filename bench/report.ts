@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url'
 import type { Figure } from './figures.ts'
 
 const page = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
-const marks = ['<!-- measured -->', '<!-- end of measured -->'] as const
+/** What stands between the marks of a name is replaced. */
+const marksOf = (name: string) => [`<!-- ${name} -->`, `<!-- end of ${name} -->`] as const
 
 /** What the page says beside the table. */
 export interface Report {
@@ -42,19 +43,23 @@ export function tableText(figures: readonly Figure[]): string {
 
 /** Writes the page. */
 export function writePage(report: Report): void {
+  writeBetween('measured', measured(report))
+}
+
+/** Replaces what stands between the marks of `name` on the page. */
+export function writeBetween(name: string, text: string): void {
+  const marks = marksOf(name)
   const before = readFileSync(page, 'utf8')
   const [from, to] = marks.map((mark) => before.indexOf(mark))
-  if (from < 0 || to < from) throw new Error(`${page} lacks its marks`)
-  writeFileSync(page, `${before.slice(0, from)}${marks[0]}\n\n${measured(report)}\n${before.slice(to)}`)
+  if (from < 0 || to < from) throw new Error(`${page} lacks the marks of ${name}`)
+  writeFileSync(page, `${before.slice(0, from)}${marks[0]}\n\n${text}\n${before.slice(to)}`)
 }
 
 function measured(report: Report): string {
   const { figures, parts, java, versions, command, loads, minutes, runs } = report
-  const [cpu] = cpus()
-  const memory = Math.round(totalmem() / 2 ** 30)
   const numbers = loads.map(Number).filter((load) => load >= 0)
   return [
-    `Measured on ${new Date().toISOString().slice(0, 10)} by \`${command}\` in ${minutes.toFixed(0)} minutes: ${cpus().length} × ${cpu.model.trim()}, ${memory} GB,`,
+    `Measured on ${today()} by \`${command}\` in ${minutes.toFixed(0)} minutes: ${machine()},`,
     `Linux, Node ${process.version}, ${java}, ${versions}. Load of the machine before the runs: ${Math.min(...numbers)} to ${Math.max(...numbers)}.`,
     `Output verified: ${runs[1]} of ${runs[0]} runs.`,
     '',
@@ -62,6 +67,17 @@ function measured(report: Report): string {
     '',
     ...parts.flatMap(([name, output]) => [`\`${name}\``, '', '```', output.trimEnd(), '```', '']),
   ].join('\n')
+}
+
+/** The day, as the page has it. */
+export function today(): string {
+  return new Date().toISOString().slice(0, 10)
+}
+
+/** The machine, as the page has it. */
+export function machine(): string {
+  const [cpu] = cpus()
+  return `${cpus().length} × ${cpu.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GB`
 }
 
 const header = ['figure', 'unit', 'Flink', 'Streams', 'Pawl', 'Pawl : better peer', 'goal', 'reached']
@@ -84,6 +100,7 @@ function shown(value: number): string {
   return value.toFixed(2)
 }
 
-function markdown(rows: readonly (readonly string[])[]): string {
+/** Rows, the header and its rule first, as a table. */
+export function markdown(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `| ${row.join(' | ')} |`).join('\n')
 }

@@ -4,7 +4,8 @@
  * Options: --rows 300000 --rounds 5. Starts a PostgreSQL and a MariaDB of its own. Each round writes the same rows
  * bare (one transaction of prepared text: COPY, or multi-row INSERTs of the same size) and as an epoch (staged in
  * memory, then promoted); which comes first alternates. Printed are the medians in rows a second and their ratio:
- * what marker, checksums and reading back cost, since all runs share the machine.
+ * what marker, checksums and reading back cost, since all runs share the machine. `oneRowMs` is an epoch of a single
+ * row beside a transaction of that row: what the marker alone costs.
  */
 import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
@@ -45,61 +46,71 @@ const rowOf = (i: number) => ({
   note: 'a note of some sixty characters, as a real order might carry.',
 })
 
-async function measure({ name, spec, clear, bare }: Contender): Promise<void> {
+/** One sink that is open, and the marker that its lane has. */
+interface Opened {
+  readonly sink: Sink
+  readonly store: ReturnType<typeof memoryStore>
+  readonly incarnation: string
+  prev: Marker
+}
+
+type Times = Readonly<Record<'stage' | 'promote' | 'bare', number[]>>
+
+async function measure(contender: Contender): Promise<void> {
   const store = memoryStore()
   const incarnation = randomUUID()
   const context = { pipeline: randomUUID(), incarnation, stage: 'bench', directory: null, store }
-  const sink = await spec.open('rows', context)
-  let prev = await sink.base(0, { incarnation, epoch: 0, hash: 'genesis' })
-  const times: Record<'stage' | 'promote' | 'bare', number[]> = { stage: [], promote: [], bare: [] }
-  for (let epoch = 1; epoch <= rounds; epoch++) {
-    let committable = await staged(sink, store, incarnation, epoch, prev)
+  const sink = await contender.spec.open('rows', context)
+  const prev = await sink.base(0, { incarnation, epoch: 0, hash: 'genesis' })
+  const opened: Opened = { sink, store, incarnation, prev }
+  const many = await timesOf(contender, opened, rows, rounds)
+  const one = await timesOf(contender, opened, 1, rounds * 10)
+  await sink.close()
+  const rate = (ms: number[]) => Math.round((rows / median(ms)) * 1000)
+  const perSecond = { staged: rate(many.stage), bare: rate(many.bare), promoted: rate(many.promote) }
+  const ratio = Number((median(many.bare) / median(many.promote)).toFixed(2))
+  const oneRowMs = { bare: Number(median(one.bare).toFixed(2)), promoted: Number(median(one.promote).toFixed(2)) }
+  process.stdout.write(`${JSON.stringify({ sink: contender.name, rows, rounds, perSecond, ratio, oneRowMs })}\n`)
+}
+
+async function timesOf({ clear, bare }: Contender, opened: Opened, count: number, repeats: number): Promise<Times> {
+  const times: Times = { stage: [], promote: [], bare: [] }
+  for (let repeat = 0; repeat < repeats; repeat++) {
     const startedAt = performance.now()
-    committable = await staged(sink, store, incarnation, epoch, prev)
+    const committable = await staged(opened, count)
     times.stage.push(performance.now() - startedAt)
     const lines: Buffer[] = []
-    for (const part of committable.parts) for await (const block of blocksOf(store, part)) lines.push(block.lines)
-    const ways = {
-      bare: () => bare(lines),
-      promote: async () => {
-        prev = await promoted(sink, committable, incarnation)
-      },
-    }
-    for (const way of epoch % 2 === 0 ? (['bare', 'promote'] as const) : (['promote', 'bare'] as const)) {
+    for (const part of committable.parts)
+      for await (const block of blocksOf(opened.store, part)) lines.push(block.lines)
+    const ways = { bare: () => bare(lines), promote: () => promote(opened, committable) }
+    for (const way of repeat % 2 === 0 ? (['bare', 'promote'] as const) : (['promote', 'bare'] as const)) {
       await clear()
       times[way].push(await timed(ways[way]))
     }
+    await opened.store.delete(opened.store.names())
   }
-  await sink.close()
-  const rate = (ms: number[]) => Math.round((rows / median(ms)) * 1000)
-  const ratio = Number((median(times.bare) / median(times.promote)).toFixed(2))
-  const figures = { staged: rate(times.stage), promoted: rate(times.promote), bare: rate(times.bare), ratio }
-  process.stdout.write(`${JSON.stringify({ sink: name, rows, rounds, perSecond: figures })}\n`)
+  return times
 }
 
-async function staged(
-  sink: Sink,
-  store: ReturnType<typeof memoryStore>,
-  incarnation: string,
-  epoch: number,
-  prev: Marker,
-): Promise<Committable> {
+async function staged({ sink, store, incarnation, prev }: Opened, count: number): Promise<Committable> {
+  const epoch = prev.epoch + 1
   const writer = await sink.stage({ store, prefix: `${randomUUID()}/`, incarnation, epoch, lanes: 1 })
-  for (let i = 0; i < rows; i++) {
+  for (let i = 0; i < count; i++) {
     writer.add(null, rowOf(i), 0, 0)
     if (writer.bufferedBytes > flushBytes) await writer.flush()
   }
   const parts = await writer.seal()
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0)
-  return { sink: 'rows', lane: 0, target: sink.target, epoch, prev, parts, rows, bytes }
+  return { sink: 'rows', lane: 0, target: sink.target, epoch, prev, parts, rows: count, bytes }
 }
 
-async function promoted(sink: Sink, committable: Committable, incarnation: string): Promise<Marker> {
+async function promote(opened: Opened, committable: Committable): Promise<void> {
   const { epoch } = committable
+  const { incarnation } = opened
   const permit = { incarnation, epoch, manifest: { name: 'm', bytes: 1, sha256: `hash-${epoch}` } } as CommitPermit
-  const { result } = await sink.promote(committable, permit)
+  const { result } = await opened.sink.promote(committable, permit)
   if (result !== 'promoted') throw new Error(result)
-  return { incarnation, epoch, hash: `hash-${epoch}` }
+  opened.prev = { incarnation, epoch, hash: `hash-${epoch}` }
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {
