@@ -11,7 +11,7 @@ import { bytes, text } from '../../lib/model/serde.ts'
 import { pipeline } from '../../lib/stream/pipeline.ts'
 import { topic } from '../../lib/stream/topic.ts'
 import { cuttingProxy } from '../support/cutting-proxy.ts'
-import { missingRedis, type RedisServer, startRedis, redisTest as test } from '../support/redis.ts'
+import { missingRedis, type RedisServer, startRedis, startRedisCluster, redisTest as test } from '../support/redis.ts'
 import { freshName, markerOf, settled, type TableRig, tableRig } from '../support/table-rig.ts'
 import { install } from '../support/table-runs.ts'
 
@@ -232,12 +232,10 @@ describe('in a cluster', () => {
   test('rows and markers of a lane lie in one slot, and untagged prefixes are refused', async ({ skip }) => {
     const missing = missingRedis()
     if (missing !== null) skip(missing)
-    const server = await startRedis('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1')
+    const [server] = (await startRedisCluster(1)) as [RedisServer]
     onTestFinished(() => server.remove())
     const client = server.connect()
     onTestFinished(() => client.disconnect())
-    await client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
-    while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await sleep(50)
     for (const cluster of [true, false]) {
       const tagged = await rigOn(server, { type: 'string', key: `{board-${cluster}}:`, cluster })
       await tagged.rig.run(Array.from({ length: 200 }, (_, i) => [i, `k${i}`]))
@@ -258,4 +256,36 @@ describe('in a cluster', () => {
       expect.objectContaining({ code: 'PIPELINE_INVALID' }),
     )
   })
+  test('keys of three nodes take their rows, also from one that is killed and comes back', async ({ skip }) => {
+    const missing = missingRedis()
+    if (missing !== null) skip(missing)
+    const nodes = await startRedisCluster(3)
+    onTestFinished(() => Promise.all(nodes.map((node) => node.remove())).then(() => undefined))
+    const owners = new Set<string>()
+    for (let n = 0; n < 6; n++) {
+      const options = { type: 'hash', key: `board-${n}`, cluster: true, value: text() as never } as const
+      const { rig, key } = await rigOn(nodes[n % 3]!, options)
+      await rig.run([[`${n}`, 'a']])
+      const holders = await Promise.all(nodes.map((node) => keysOn(node, key)))
+      expect(holders.flat()).toEqual([key])
+      owners.add(String(holders.findIndex(({ length }) => length === 1)))
+      if (n > 0) continue
+      const committable = await rig.stage([[`${n}`, 'b']])
+      const owner = nodes[holders.findIndex(({ length }) => length === 1)]!
+      await owner.kill()
+      await expect(rig.promote(committable)).rejects.toMatchObject({ kind: 'Retryable' })
+      await owner.restart()
+      const then = await settled(rig, committable)
+      if (then.result === 'refused') expect(then.found).toEqual(markerOf(rig.incarnation, 2))
+    }
+    expect(owners.size).toBeGreaterThan(1)
+  })
 })
+
+/** The key, if this node of a cluster has it. */
+async function keysOn(node: RedisServer, key: string): Promise<string[]> {
+  const client = node.connect()
+  const found = await client.keys(key)
+  client.disconnect()
+  return found
+}

@@ -59,3 +59,28 @@ export async function startRedis(...settings: readonly string[]): Promise<RedisS
     },
   }
 }
+
+const slots = 16_384
+const clusterSettings = [
+  '--cluster-enabled',
+  'yes',
+  '--cluster-announce-ip',
+  '127.0.0.1',
+  '--cluster-node-timeout',
+  '2000',
+]
+
+/** So many nodes that share the slots, without replicas. */
+export async function startRedisCluster(count: number): Promise<readonly RedisServer[]> {
+  const nodes = await Promise.all(Array.from({ length: count }, () => startRedis(...clusterSettings)))
+  const clients = nodes.map((node) => node.connect())
+  const from = (index: number) => Math.ceil((slots * index) / count)
+  for (const [index, client] of clients.entries()) {
+    await client.call('CLUSTER', 'ADDSLOTSRANGE', from(index), from(index + 1) - 1)
+    await client.call('CLUSTER', 'MEET', '127.0.0.1', nodes[0]!.port)
+  }
+  for (const client of clients)
+    while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await sleep(20)
+  for (const client of clients) client.disconnect()
+  return nodes
+}

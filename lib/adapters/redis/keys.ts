@@ -33,6 +33,11 @@ export function markerKey(key: string, { stage, pipeline, sink, lane }: RedisLan
   return `pawl:{${hashTag(key)}}:${stage}:${pipeline}:${sink}:${lane}`
 }
 
+/** The hash of the rows that a lane refused, by id, beside its marker. */
+export function refusedKey(key: string, lane: RedisLane): string {
+  return `${markerKey(key, lane)}:refused`
+}
+
 /** A marker as it stands in Redis. */
 export function markerText({ incarnation, epoch, hash }: Marker): string {
   return `${incarnation} ${epoch} ${hash}`

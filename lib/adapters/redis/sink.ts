@@ -7,18 +7,17 @@
  */
 import type { ConnectionOptions as TlsOptions } from 'node:tls'
 import { PawlError } from '../../model/errors.ts'
-import type { Committable, Marker } from '../../model/manifest.ts'
+import type { Marker } from '../../model/manifest.ts'
 import { json, type Serde, text } from '../../model/serde.ts'
-import type { PromoteResult, Sink } from '../../ports/sink.ts'
+import type { RejectPolicy, Sink } from '../../ports/sink.ts'
 import type { CustomSinkSpec, OpenContext } from '../../ports/spec.ts'
 import { addressOf, type DatabaseAddress } from '../shared/database-address.ts'
-import { markerAfter } from '../shared/markers.ts'
 import { revealed, type Secret, secretsIn } from '../shared/secret.ts'
 import { type SessionPool, sessionPool } from '../shared/session-pool.ts'
 import { newClient } from './driver.ts'
-import { isReply, translated } from './errors.ts'
-import { assertKey, markerKey, markerText, parseMarker } from './keys.ts'
-import { promoteScript, type RedisType, reassignScript } from './script.ts'
+import { assertKey, markerKey, markerText, parseMarker, refusedKey } from './keys.ts'
+import { type Promotion, promoteRows, refusedRows } from './promote.ts'
+import { type RedisType, reassignScript } from './script.ts'
 import { type RedisSession, redisSession } from './session.ts'
 import { type RedisForm, type RedisMaker, readScriptRows, redisStageWriter } from './staging.ts'
 
@@ -54,6 +53,12 @@ export interface RedisOptions<K, V> {
   readonly keys?: Serde<K>
   /** JSON by default. */
   readonly value?: Serde<V>
+  /**
+   * What becomes of a row of type `string` whose key holds something else than text: `park` (default) stops the pipeline
+   * there; `dead-letter` writes the others and sends it to the pipeline's dead letters. Other types have one key, and
+   * always park.
+   */
+  readonly onReject?: RejectPolicy
   /** Promotion strands; Redis runs one script at a time, so more than 1 gains little. */
   readonly lanes?: number
   readonly connectTimeoutMs?: number
@@ -70,6 +75,12 @@ export function redis<V, K = string>(options: RedisOptions<K, V>): CustomSinkSpe
   assertKey(key, type, cluster)
   if (options.score !== undefined && type !== 'sorted-set')
     throw new PawlError('PIPELINE_INVALID', `redis: key ${JSON.stringify(key)}: score belongs to type sorted-set`)
+  const { onReject = 'park' } = options
+  if (onReject !== 'park' && type !== 'string')
+    throw new PawlError(
+      'PIPELINE_INVALID',
+      `redis: key ${JSON.stringify(key)}: a ${type} is one key, so no row of it is refused alone: leave out onReject`,
+    )
   const form: RedisForm = Object.freeze({ version: 1, type, key })
   const maker: RedisMaker = {
     keySerde: (options.keys ?? text()) as Serde<unknown>,
@@ -81,6 +92,7 @@ export function redis<V, K = string>(options: RedisOptions<K, V>): CustomSinkSpe
     kind: 'sink',
     type: 'redis',
     guarantee: 'exactly-once',
+    onReject,
     lanes,
     resources: secretsIn(options.connection),
     async open(sink, context) {
@@ -88,19 +100,25 @@ export function redis<V, K = string>(options: RedisOptions<K, V>): CustomSinkSpe
         const client = await newClient(await redisAddress(options.connection, sink), { cluster, connectTimeoutMs })
         return redisSession(client, { sink, manyKeys: type === 'string' ? key : null })
       }
-      return redisSink(sink, context, form, maker, sessionPool({ sink, open, idleMax: lanes, timeoutMs }))
+      const sessions = sessionPool({ sink, open, idleMax: lanes, timeoutMs })
+      return redisSink(sink, context, { form, maker, onReject }, sessions)
     },
   } satisfies CustomSinkSpec<K, V>)
+}
+
+interface Target {
+  readonly form: RedisForm
+  readonly maker: RedisMaker
+  readonly onReject: RejectPolicy
 }
 
 function redisSink(
   sink: string,
   { stage, pipeline, store }: OpenContext,
-  form: RedisForm,
-  maker: RedisMaker,
+  { form, maker, onReject }: Target,
   sessions: SessionPool<RedisSession>,
 ): Sink {
-  const keyOf = (lane: number, key = form.key) => markerKey(key, { stage, pipeline, sink, lane })
+  const keyOf = (lane: number) => markerKey(form.key, { stage, pipeline, sink, lane })
   const read = async (session: RedisSession, lane: number): Promise<Marker | null> => {
     const found = await session.call('GET', [keyOf(lane)])
     return found === null ? null : parseMarker(String(found))
@@ -117,11 +135,10 @@ function redisSink(
         return (await read(session, lane)) ?? marker
       }),
     async promote(committable, permit) {
-      const next = markerText(markerAfter(committable, permit))
-      const [staged, { keys, args }] = await readScriptRows(store, committable)
-      const names = [keyOf(committable.lane, staged.key), ...keys]
-      const argv = [promoteScript(staged.type), names.length, ...names, markerText(committable.prev), next].concat(args)
-      return sessions.use((session) => runScript(session, argv, committable, staged.key))
+      const [staged, rows] = await readScriptRows(store, committable)
+      const lane = { stage, pipeline, sink, lane: committable.lane }
+      const promotion: Promotion = { committable, permit, form: staged, lane, carries: onReject === 'dead-letter' }
+      return sessions.use((session) => promoteRows(session, promotion, rows))
     },
     marker: (lane) => sessions.use((session) => read(session, lane)),
     reassign: (lane, from, to) =>
@@ -130,28 +147,8 @@ function redisSink(
         const found = await session.call('EVAL', [reassignScript, 1, keyOf(lane), ...texts])
         return found === null ? null : parseMarker(String(found))
       }),
+    ...refusedRows(sessions, (lane) => refusedKey(form.key, { stage, pipeline, sink, lane })),
     close: () => sessions.close(),
-  }
-}
-
-async function runScript(
-  session: RedisSession,
-  argv: readonly (string | Buffer | number)[],
-  { sink, lane, epoch }: Committable,
-  key: string,
-): Promise<PromoteResult> {
-  try {
-    const [promoted, found] = (await session.run('EVAL', argv)) as [number, string | null]
-    if (promoted === 1) return { result: 'promoted' }
-    return { result: 'refused', found: found === null ? null : parseMarker(String(found)) }
-  } catch (error) {
-    const ours = translated(error, sink)
-    if (ours.code === 'SINK_SCHEMA_INVALID') {
-      const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, key ${key}: ${ours.details.reason}`
-      throw new PawlError(ours.code, fault, { sink, lane, epoch, key, reason: ours.details.reason ?? null }, ours.cause)
-    }
-    if (isReply(error)) throw ours
-    throw new PawlError('UNKNOWN_RESULT', `script in Redis of sink ${sink}`, { sink }, ours.cause)
   }
 }
 

@@ -1,7 +1,29 @@
 /**
- * Refused rows as they are handed to the plan: bounded, whatever a sink holds.
+ * Refused rows, as sinks record them and as they are handed to the plan: bounded, whatever they hold.
  */
+import { randomBytes } from 'node:crypto'
+import { limits } from '../../model/limits.ts'
 import type { RefusedRow } from '../../model/manifest.ts'
+
+/** A refused row before it is bounded; `key` and `value` as the sink had them. */
+export type Refusal = Omit<RefusedRow, 'id' | 'key' | 'value' | 'cutBytes'> & {
+  readonly key: Uint8Array | string | null
+  readonly value: Uint8Array | string | null
+}
+
+/** A recording of a refused row, under an id of its own. */
+export function refusedRow({ key, value, reason, ...place }: Refusal): RefusedRow {
+  const content = value === null ? null : Buffer.from(value)
+  const kept = content?.subarray(0, limits.rejectedBytesMax) ?? null
+  return {
+    id: randomBytes(16).toString('hex'),
+    ...place,
+    reason: reason.slice(0, limits.errorCharsMax),
+    key: key === null ? null : Buffer.from(key).toString('base64'),
+    value: kept?.toString('base64') ?? null,
+    cutBytes: (content?.length ?? 0) - (kept?.length ?? 0),
+  }
+}
 
 /** The first rows, ending with the one that reaches `bytes`; at least one where there is any. */
 export function withinBytes<Row extends RefusedRow>(rows: readonly Row[], bytes: number): readonly Row[] {

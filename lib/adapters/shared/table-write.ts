@@ -5,11 +5,11 @@
  * shortest beginning of its block that is refused. To go on without it, its block is cut until it stands alone; every
  * other row is written in its order.
  */
-import { randomBytes } from 'node:crypto'
 import { isPawlError, PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { Committable, RefusedRow } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
+import { refusedRow } from './refused-rows.ts'
 import { blocksOf, cellsAt, firstRows, type RowBlock, rowsFrom } from './row-blocks.ts'
 import type { TableForm } from './table-rows.ts'
 import type { TableSession } from './table-session.ts'
@@ -66,7 +66,7 @@ async function bear(bearing: Bearing, block: RowBlock, firstRow: number): Promis
     const hopeless = error.code !== 'ROWS_REFUSED' || refused.length >= limits.refusedPerPromotionMax
     if (hopeless) throw await named(session, form, block, committable, error)
     if (block.rows === 1) {
-      refused.push(refusedRow(bearing, block, firstRow, error))
+      refused.push(refusalOf(bearing, block, firstRow, error))
       return
     }
     const { row } = error.details
@@ -76,7 +76,7 @@ async function bear(bearing: Bearing, block: RowBlock, firstRow: number): Promis
   await bear(bearing, rowsFrom(block, cut), firstRow + cut)
 }
 
-function refusedRow(
+function refusalOf(
   { form, committable, incarnation }: Bearing,
   block: RowBlock,
   row: number,
@@ -85,20 +85,16 @@ function refusedRow(
   const { sqlState, errno, column, reason } = error.details
   const cells = cellsAt(block, 0)
   if (form.mode === 'upsert') cells.shift()
-  const value = Buffer.from(JSON.stringify(form.mode === 'sql' ? cells : Object.fromEntries(cellsOf(block, cells))))
-  const kept = value.subarray(0, limits.rejectedBytesMax)
-  return {
-    id: randomBytes(16).toString('hex'),
+  return refusedRow({
     incarnation,
     epoch: committable.epoch,
     row,
     code: String(sqlState ?? errno ?? error.code),
     column: typeof column === 'string' ? column : null,
-    reason: String(reason ?? error.message).slice(0, limits.errorCharsMax),
-    key: Buffer.from(rowKeyOf(form, block, 0)).toString('base64'),
-    value: kept.toString('base64'),
-    cutBytes: value.length - kept.length,
-  }
+    reason: String(reason ?? error.message),
+    key: rowKeyOf(form, block, 0),
+    value: JSON.stringify(form.mode === 'sql' ? cells : Object.fromEntries(cellsOf(block, cells))),
+  })
 }
 
 function cellsOf({ columns }: RowBlock, cells: readonly string[]): (readonly [column: string, cell: string])[] {
