@@ -8,7 +8,7 @@
  * the sink lost data, and the missing epochs are promoted again in order; anything else is corruption. A sink without
  * a marker shows rows again when it is tried again; what must come at most once is tried once.
  */
-import { isPawlError, PawlError } from '../model/errors.ts'
+import { faultOf, isPawlError, PawlError } from '../model/errors.ts'
 import type { Head } from '../model/head.ts'
 import { laneName } from '../model/names.ts'
 import type { LaneInput, LaneOutput, RunKey, StepOutput } from '../model/steps.ts'
@@ -43,12 +43,24 @@ export async function promote(job: Job, input: LaneInput): Promise<LaneOutput> {
     ...(carried === undefined ? {} : { carries: true }),
   }
   if (committable.tries === 'once') {
-    if (await promoteOnce(lane)) report(lane)
+    if (await named(lane, () => promoteOnce(lane))) report(lane)
     return answer
   }
-  const refused = await promoteUntilDone(lane)
+  const refused = await named(lane, () => promoteUntilDone(lane))
   report(lane)
   return refused ? { ...answer, refusing: { sink: input.sink, lane: input.lane } } : answer
+}
+
+/** Adds whose output waits to what does not say so by itself; sinks that name more than that are left as they are. */
+async function named<T>({ input }: Lane, deed: () => Promise<T>): Promise<T> {
+  try {
+    return await deed()
+  } catch (error) {
+    if (!isPawlError(error) || error.kind === 'Fenced' || error.details.lane !== undefined) throw error
+    const { sink, lane, epoch } = input
+    const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}: ${faultOf(error)}`
+    throw new PawlError(error.code, fault, { ...error.details, sink, lane, epoch }, error)
+  }
 }
 
 /** True when the sink holds rows of the lane that it refused. */

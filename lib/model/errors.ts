@@ -424,6 +424,13 @@ export class PawlError extends Error {
   }
 }
 
+/** The thing at fault as the thrower named it: the message without what the registry says. */
+export function faultOf({ code, message }: PawlError): string {
+  const start = `${code}: ${errorRegistry[code].message}: `
+  const end = `. Next: ${errorRegistry[code].action}.`
+  return message.startsWith(start) && message.endsWith(end) ? message.slice(start.length, -end.length) : message
+}
+
 /** True when `error` is a `PawlError`, from whichever copy of the package. */
 export function isPawlError(error: unknown): error is PawlError {
   return error instanceof Error && 'code' in error && 'kind' in error && (error as PawlError).code in errorRegistry

@@ -2,18 +2,21 @@ import { expect } from 'vitest'
 import { mysql } from '../../lib/adapters/mysql/sink.ts'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
+import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type MariaDb, mariaDbTest as test } from '../support/mariadb.ts'
 import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
 
 let server: MariaDb
+let proxy: CuttingProxy
 
 const database: ContractDatabase = {
   async createTable(table, refused) {
     const check = refused === null ? '' : `, CHECK (v <> '${refused}')`
     await server.query(`CREATE TABLE ${table} (n bigint AUTO_INCREMENT PRIMARY KEY, k text, v text, ts bigint${check})`)
   },
-  spec: (options) => mysql({ ...options, connection: () => server.url }),
+  spec: (options) => mysql({ ...options, connection: () => server.url.replace(`:${server.port}`, `:${proxy.port}`) }),
   async visible(table) {
     const rows = await server.query(`SELECT k AS \`key\`, v AS value, ts AS timestampMs FROM ${table} ORDER BY n`)
     return rows as unknown as Awaited<ReturnType<ContractDatabase['visible']>>
@@ -31,8 +34,21 @@ const database: ContractDatabase = {
   },
 }
 
+/** Cuts what goes over the wire. */
+async function disturb(nth: number, when: 'before' | 'after') {
+  const before = proxy.cuts
+  proxy.cut(/^/, when, nth)
+  return async () => {
+    proxy.heal()
+    return proxy.cuts > before
+  }
+}
+
+const implementation = { name: 'MySQL', fresh: () => freshTable(database, { disturb }) }
+
 const cases = [
-  ...contractCases(sinkContract, { name: 'MySQL', fresh: () => freshTable(database) }),
+  ...contractCases(sinkContract, implementation),
+  ...contractCases(sinkFaultContract, implementation),
   ...contractCases(sinkRefusalContract, {
     name: 'MySQL',
     fresh: () => freshTable(database, { onReject: 'dead-letter' }),
@@ -41,6 +57,7 @@ const cases = [
 for (const { name, run } of cases) {
   test(`a MySQL sink: ${name}`, async ({ mariaDb }) => {
     server = mariaDb
-    await expect(run()).resolves.toBeUndefined()
+    proxy = await cuttingProxy(mariaDb.port)
+    await expect(run().finally(() => proxy.close())).resolves.toBeUndefined()
   })
 }

@@ -6,41 +6,47 @@ import { markerKey } from '../../lib/adapters/redis/keys.ts'
 import { redis as redisSink } from '../../lib/adapters/redis/sink.ts'
 import type { Serde } from '../../lib/model/serde.ts'
 import type { Sink } from '../../lib/ports/sink.ts'
+import type { Store } from '../../lib/ports/store.ts'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import {
   contractLanes,
   contractRowSpec,
   type SinkControls,
   type SinkSubject,
 } from '../../lib/testing/contracts/sink-subject.ts'
+import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type RedisServer, redisTest as test } from '../support/redis.ts'
 import { stagingControls } from '../support/table-contract.ts'
 
 let server: RedisServer
+let proxy: CuttingProxy
 
 async function fresh() {
   const key = `rows-${randomUUID()}`
   const store = memoryStore()
   const client = server.connect()
   const spec = redisSink({
-    connection: () => server.url,
+    connection: () => server.url.replace(`:${server.port}`, `:${proxy.port}`),
     type: 'stream',
     key,
     keys: contractRowSpec.key as Serde<unknown>,
     value: contractRowSpec.value as Serde<unknown>,
-    lanes: contractLanes,
   })
   const opened: Sink[] = []
   const lane = { stage: 'test', pipeline: 'p', sink: 'rows' }
   const markers = Array.from({ length: contractLanes }, (_, index) => markerKey(key, { ...lane, lane: index }))
-  const controls: SinkControls = { ...controlsOf(client, key, markers), ...stagingControls(store) }
+  const controls: SinkControls = { ...controlsOf(client, key, markers), ...stagingControls(store), disturb }
+  const over = async (other: Store) => {
+    const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store: other }
+    const sink = await spec.open('rows', context)
+    opened.push(sink)
+    return sink
+  }
   return {
     async open(): Promise<SinkSubject> {
-      const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store }
-      const sink = await spec.open('rows', context)
-      opened.push(sink)
-      return { sink, store, controls }
+      return { sink: await over(store), store, controls, over }
     },
     async dispose() {
       for (const sink of opened) await sink.close()
@@ -80,9 +86,23 @@ function controlsOf(client: Redis, key: string, markers: readonly string[]) {
   }
 }
 
-for (const { name, run } of contractCases(sinkContract, { name: 'Redis', fresh })) {
+/** Cuts what goes over the wire. */
+async function disturb(nth: number, when: 'before' | 'after') {
+  const before = proxy.cuts
+  proxy.cut(/^/, when, nth)
+  return async () => {
+    proxy.heal()
+    return proxy.cuts > before
+  }
+}
+
+const implementation = { name: 'Redis', fresh }
+const cases = [...contractCases(sinkContract, implementation), ...contractCases(sinkFaultContract, implementation)]
+
+for (const { name, run } of cases) {
   test(`a Redis sink: ${name}`, async ({ redis }) => {
     server = redis
-    await expect(run()).resolves.toBeUndefined()
+    proxy = await cuttingProxy(redis.port)
+    await expect(run().finally(() => proxy.close())).resolves.toBeUndefined()
   })
 }

@@ -106,6 +106,7 @@ test('refuses what has no place when it is staged', async ({ redis }) => {
     expect(() => writer.add(key, score, 0, 0)).toThrow(expect.objectContaining({ code: 'ENCODE_FAILED' }))
   }
   expect(writer.bufferedBytes).toBe(0)
+  expect(() => redisSink({ connection: '', type: 'stream', key: 's', lanes: 2 })).toThrow(/a stream takes one lane/)
 })
 
 test('a key of another type is refused before anything is written, and written once it is gone', async ({ redis }) => {
@@ -119,6 +120,84 @@ test('a key of another type is refused before anything is written, and written o
     await client.del(key)
     expect(await rig.promote(committable)).toEqual({ result: 'promoted' })
   }
+})
+
+test('a user who may not send all commands shows no part of an epoch, and the command is named', async ({ redis }) => {
+  const admin = redis.connect()
+  onTestFinished(() => admin.disconnect())
+  const lacking = [
+    ['hash', 'hdel'],
+    ['string', 'del'],
+    ['set', 'srem'],
+    ['sorted-set', 'zrem'],
+    ['stream', 'xadd'],
+  ] as const
+  for (const [type, command] of lacking) {
+    const user = freshName('user')
+    await admin.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '+@all')
+    const connection = redis.url.replace(':open-sesame@', `${user}:pw@`)
+    const { key, rig, client } = await rigOn(redis, { type, connection, key: `${freshName('k')}:` })
+    await rig.run([[1, 'a']])
+    await admin.call('ACL', 'SETUSER', user, `-${command}`)
+    const before = await client.keys(`${key}*`)
+    const dump = await Promise.all(before.map((name) => client.dump(name)))
+    const committable = await rig.stage([
+      [2, 'b'],
+      [null, 'a'],
+    ])
+    await expect(rig.promote(committable)).rejects.toMatchObject({
+      code: 'AUTHORIZATION_FAILED',
+      details: { sink: 'rows', lane: 0, epoch: 2, reason: expect.stringContaining(command.toUpperCase()) },
+    })
+    expect(await client.keys(`${key}*`)).toEqual(before)
+    expect(await Promise.all(before.map((name) => client.dump(name)))).toEqual(dump)
+    await admin.call('ACL', 'SETUSER', user, `+${command}`)
+    expect(await rig.promote(committable)).toEqual({ result: 'promoted' })
+  }
+})
+
+test('a stream whose ids end in the middle of an epoch takes nothing of it', async ({ redis }) => {
+  const { key, rig, client } = await rigOn(redis, { type: 'stream' })
+  await client.xadd(key, '18446744073709551615-18446744073709551613', 'a', 'b')
+  const committable = await rig.stage(['1', '2', '3', '4'].map((value) => [value, 'k'] as const))
+  const refused = { code: 'SINK_SCHEMA_INVALID', details: { lane: 0, epoch: 1, key } }
+  await expect(rig.promote(committable)).rejects.toMatchObject(refused)
+  expect(await client.xlen(key)).toBe(1)
+  await client.del(key)
+  expect(await rig.promote(committable)).toEqual({ result: 'promoted' })
+})
+
+test('a Redis without memory, or that only reads, shows no part of an epoch, and takes it later', async ({ redis }) => {
+  const { key, rig, client } = await rigOn(redis, { type: 'hash' })
+  const hinder = [
+    [['CONFIG', 'SET', 'maxmemory', '1'], 'OOM', ['CONFIG', 'SET', 'maxmemory', '0']],
+    [['CONFIG', 'SET', 'min-replicas-to-write', '1'], 'NOREPLICAS', ['CONFIG', 'SET', 'min-replicas-to-write', '0']],
+    [['REPLICAOF', '127.0.0.1', '1'], 'READONLY', ['REPLICAOF', 'NO', 'ONE']],
+  ] as const
+  for (const [index, [hindering, reason, freeing]] of hinder.entries()) {
+    const committable = await rig.stage([
+      [index, 'a'],
+      [index, 'b'],
+    ])
+    const before = await client.hgetall(key)
+    await client.call(hindering[0], ...hindering.slice(1))
+    await expect(rig.promote(committable)).rejects.toMatchObject({
+      code: 'SINK_UNAVAILABLE',
+      details: { lane: 0, epoch: index + 1, reason: expect.stringContaining(reason) },
+    })
+    expect(await client.hgetall(key)).toEqual(before)
+    await client.call(freeing[0], ...freeing.slice(1))
+    expect(await settled(rig, committable)).toEqual({ result: 'promoted' })
+  }
+})
+
+test('something that is no marker under its key stops the lane in place of being asked again', async ({ redis }) => {
+  const { key, rig, client } = await rigOn(redis, { type: 'hash' })
+  const committable = await rig.stage([[1, 'a']])
+  const [marker] = await client.keys(`pawl:{${key}}:*`)
+  await client.set(marker!, 'mine')
+  await expect(rig.promote(committable)).rejects.toMatchObject({ code: 'MARKER_UNKNOWN', kind: 'Corrupt' })
+  expect(await client.exists(key)).toBe(0)
 })
 
 for (const when of ['before', 'after'] as const) {
@@ -215,6 +294,50 @@ test('a Redis that lost its last second is healed', async ({ skip }) => {
   await epoch(10)
   expect(runs.events).toContainEqual(expect.objectContaining({ event: 'healed', sink: 'counts', lane: 0 }))
   expect(await client.hgetall('counts')).toEqual({ a: '10', w0: '3', w1: '4', w2: '3' })
+})
+
+test('what a crash left half written in the log of Redis changes nothing, also at the start after the next', async ({
+  skip,
+}) => {
+  const missing = missingRedis()
+  if (missing !== null) skip(missing)
+  const server = await startRedis()
+  onTestFinished(() => server.remove())
+  const log = join(server.directory, 'appendonlydir')
+  const file = () => join(log, readdirSync(log).find((name) => name.endsWith('.incr.aof'))!)
+  const reading = {
+    hash: ['HGETALL'],
+    string: ['KEYS'],
+    set: ['SMEMBERS'],
+    'sorted-set': ['ZRANGE', '0', '-1', 'WITHSCORES'],
+    stream: ['XRANGE', '-', '+'],
+  }
+  for (const type of ['hash', 'string', 'set', 'sorted-set', 'stream'] as const) {
+    for (const share of type === 'stream' ? [0.3, 0.6, 0.999] : [0.5]) {
+      const { key, rig, client } = await rigOn(server, { type, key: `${freshName(type)}:` })
+      await rig.run([[0, 'k0']])
+      const shown = async () => {
+        const [command, ...range] = reading[type]
+        const rows = (await client.call(command!, type === 'string' ? `${key}*` : key, ...range)) as unknown[]
+        return type === 'stream' ? rows.map((row) => (row as unknown[])[1]) : rows.map(String).sort()
+      }
+      const committable = await rig.stage(Array.from({ length: 20 }, (_, i) => [i, `k${i}`]))
+      const before = await shown()
+      const bytes = statSync(file()).size
+      await rig.promote(committable)
+      const wanted = await shown()
+      await server.kill()
+      truncateSync(file(), bytes + Math.floor((statSync(file()).size - bytes) * share))
+      await server.restart()
+      expect(await shown()).toEqual(before)
+      expect(await settled(rig, committable)).toEqual({ result: 'promoted' })
+      expect(await shown()).toEqual(wanted)
+      await server.kill()
+      await server.restart()
+      expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, 2))
+      expect(await shown()).toEqual(wanted)
+    }
+  }
 })
 
 /** Cuts each file of the log in the middle of what was appended since it was saved. */

@@ -1,3 +1,6 @@
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { measure } from '../../lib/adapters/cloudwatch/measure.ts'
@@ -45,6 +48,7 @@ test('case 21: sinks that are away for longer than every timeout between commit 
   )
   const row = (value: string) => ({ n: Number(value) })
   const redisOptions = { connection: () => valkey.url, type: 'stream', key: table, value: text() } as const
+  const directory = mkdtempSync(join(tmpdir(), 'pawl-outage-'))
   const runs = install(
     numbers
       .to('pg', postgres({ connection: () => pg.url, table, row, ...patience, ...locks }))
@@ -52,6 +56,7 @@ test('case 21: sinks that are away for longer than every timeout between commit 
       .also(
         numbers.to('redis', redis<string, string | null>({ ...redisOptions, ...patience, keys: nullable(text()) })),
       ),
+    { directory },
   )
   onTestFinished(runs.remove)
   await runs.append('1')
@@ -60,7 +65,9 @@ test('case 21: sinks that are away for longer than every timeout between commit 
   await runs.append('2', '3')
   await Promise.all([pg.kill(), maria.kill(), valkey.kill()])
   const running = runs.run()
-  expect(await runs.told('parked')).toMatchObject({ kind: 'promotion', code: 'SINK_UNAVAILABLE' })
+  const parked = await runs.told('parked')
+  expect(parked).toMatchObject({ kind: 'promotion', code: 'SINK_UNAVAILABLE' })
+  expect(JSON.stringify(parked)).toMatch(/sink (pg|maria|redis), lane 0, epoch 2: /)
   await sleep(outageMs)
   // What the alarm for a promotion that is stuck watches.
   const [told] = measure(await runs.health())
@@ -80,4 +87,11 @@ test('case 21: sinks that are away for longer than every timeout between commit 
   client.disconnect()
   expect(entries.map(([, fields]) => fields[fields.indexOf('value') + 1])).toEqual(['1', '2', '3'])
   expect(runs.events.filter(({ event }) => event === 'aborted')).toEqual([])
+  // Passwords of the connections are nowhere: not in plans, manifests, staged rows or the ledger, nor in what was told.
+  const written = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  expect(written.length).toBeGreaterThan(10)
+  const quoting = written.filter((entry) => readFileSync(join(entry.parentPath, entry.name)).includes('open-sesame'))
+  expect(quoting).toEqual([])
+  expect(maria.url + valkey.url).toMatch(/open-sesame.*open-sesame/)
+  expect(JSON.stringify(runs.events)).not.toContain('open-sesame')
 })

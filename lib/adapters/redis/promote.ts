@@ -4,6 +4,7 @@
  * Apart from the sink because it may take several turns: the script refuses before it writes anything, and is run again
  * without the rows that it refused, which it then records in the step that moves the marker.
  */
+import { createHash } from 'node:crypto'
 import { PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { CommitPermit, Committable, RefusedRow } from '../../model/manifest.ts'
@@ -77,9 +78,15 @@ function withoutOthers(promotion: Promotion, rows: PlacedRows, others: Others, r
     }
     const value = op === '0' ? null : content!
     const place = { incarnation, epoch, row, code: 'WRONGTYPE', column: null }
-    refused.push(refusedRow({ ...place, reason: reasonOf(key, kind), key, value }))
+    refused.push({ ...refusedRow({ ...place, reason: reasonOf(key, kind), key, value }), id: idOf(promotion, row) })
   }
   return { keys, args, places }
+}
+
+/** Each try records a row under the same id, so that what a crash left of one in the log of Redis adds nothing. */
+function idOf({ committable: { epoch, sink, lane }, permit }: Promotion, row: number): string {
+  const place = [permit.incarnation, sink, lane, epoch, permit.manifest.sha256, row]
+  return createHash('sha256').update(JSON.stringify(place)).digest('hex').slice(0, 32)
 }
 
 const reasonOf = (key: string | Buffer, kind: string) => `key ${key} is a ${kind}, not a string`
@@ -107,14 +114,10 @@ async function runScript(
     return (await session.run('EVAL', argv)) as ScriptAnswer
   } catch (error) {
     const { sink, epoch } = committable
-    const ours = translated(error, sink)
-    if (ours.code === 'SINK_SCHEMA_INVALID') {
-      const reason = ours.details.reason ?? null
-      const fault = `sink ${sink}, lane ${lane.lane}, epoch ${epoch}, key ${form.key}: ${reason}`
-      throw new PawlError(ours.code, fault, { sink, lane: lane.lane, epoch, key: form.key, reason }, ours.cause)
-    }
-    if (isReply(error)) throw ours
-    throw new PawlError('UNKNOWN_RESULT', `script in Redis of sink ${sink}`, { sink }, ours.cause)
+    const { code, cause, details } = translated(error, sink)
+    const place = { sink, lane: lane.lane, epoch, key: form.key, reason: details.reason ?? null }
+    const fault = `sink ${sink}, lane ${lane.lane}, epoch ${epoch}, key ${form.key}: ${place.reason}`
+    throw new PawlError(isReply(error) ? code : 'UNKNOWN_RESULT', fault, place, cause)
   }
 }
 

@@ -59,7 +59,7 @@ export interface RedisOptions<K, V> {
    * always park.
    */
   readonly onReject?: RejectPolicy
-  /** Promotion strands; Redis runs one script at a time, so more than 1 gains little. */
+  /** Promotion strands; Redis runs one script at a time, so more than 1 gains little. A `stream` has one. */
   readonly lanes?: number
   readonly connectTimeoutMs?: number
   /** How long one promotion may take; 30 s by default. */
@@ -81,6 +81,9 @@ export function redis<V, K = string>(options: RedisOptions<K, V>): CustomSinkSpe
       'PIPELINE_INVALID',
       `redis: key ${JSON.stringify(key)}: a ${type} is one key, so no row of it is refused alone: leave out onReject`,
     )
+  // Ids of entries follow from the stream, which another lane would move on.
+  if (type === 'stream' && lanes !== 1)
+    throw new PawlError('PIPELINE_INVALID', `redis: key ${JSON.stringify(key)}: a stream takes one lane, not ${lanes}`)
   const form: RedisForm = Object.freeze({ version: 1, type, key })
   const maker: RedisMaker = {
     keySerde: (options.keys ?? text()) as Serde<unknown>,

@@ -22,6 +22,8 @@ export interface RedisForm {
   readonly type: RedisType
   /** The key, or for `string` what all keys begin with. */
   readonly key: string
+  /** Of a stream: when its rows were staged, by the clock of the writer; the time in the ids of the entries. */
+  readonly stagedAtMs?: number
 }
 
 /** How a pipeline file makes rows of values. */
@@ -36,7 +38,8 @@ type Line = readonly [member: Cell, value: Cell, number: number]
 
 /** A writer for one invocation. */
 export function redisStageWriter(context: StageContext, form: RedisForm, maker: RedisMaker): StageWriter {
-  return lineStageWriter(context, form, (put, key, value, timestampMs, partition) => {
+  const handle: RedisForm = form.type === 'stream' ? { ...form, stagedAtMs: Date.now() } : form
+  return lineStageWriter(context, handle, (put, key, value, timestampMs, partition) => {
     const member = memberOf(form, maker, key, value)
     const line = `${JSON.stringify(lineOf(form, maker, member, key, value, timestampMs))}\n`
     put(laneOf(member, partition, context.lanes), line)
@@ -80,7 +83,10 @@ export async function readScriptRows(store: Store, committable: Committable): Pr
     const { sink } = committable
     throw new PawlError('STEP_INPUT_INVALID', `staged output of sink ${sink} is of another version`, { sink })
   }
-  const rows: ScriptRows = { keys: form.type === 'string' ? [] : [form.key], args: [] }
+  const rows: ScriptRows = {
+    keys: form.type === 'string' ? [] : [form.key],
+    args: form.type === 'stream' ? [String(form.stagedAtMs ?? 1)] : [],
+  }
   await readLines(store, committable, (line) => addRow(rows, form, JSON.parse(line) as Line))
   return [form, rows]
 }
