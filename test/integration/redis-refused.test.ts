@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { redis as redisSink } from '../../lib/adapters/redis/sink.ts'
-import type { RejectedRecord } from '../../lib/model/manifest.ts'
+import type { CommitPermit, RejectedRecord } from '../../lib/model/manifest.ts'
 import { prng } from '../../lib/model/prng.ts'
 import { json, nullable, text } from '../../lib/model/serde.ts'
 import { deadLetter, pipeline } from '../../lib/stream/pipeline.ts'
@@ -137,6 +137,26 @@ test('case 1: records each once when the answer is lost, when two promote at onc
     ...places.map((n) => [2, n]),
   ])
   expect(await strings(50)).toEqual(every(50, (n) => !isTaken(n)))
+})
+
+test('all tries of an epoch record a row under one id, and a sink that was put back under another', async ({
+  redis,
+}) => {
+  const { rig, take } = await rigOn(redis, 'dead-letter')
+  await take([1])
+  const committable = await rig.stage(rowsOf(3))
+  const permit = { incarnation: rig.incarnation, epoch: 1, manifest: { sha256: 'hash-of-1' } } as CommitPermit
+  const idsAfter = async (healing: boolean) => {
+    await rig.sink.reassign!(0, markerOf(rig.incarnation, 1), committable.prev)
+    expect(await rig.sink.promote(committable, permit, { healing })).toEqual({ result: 'promoted', refused: 1 })
+    return (await rig.sink.refused!(0, bound)).map(({ id }) => id)
+  }
+  await rig.promote(committable)
+  const [first] = await idsAfter(false)
+  expect(await idsAfter(false)).toEqual([first])
+  const both = await idsAfter(true)
+  expect(both).toHaveLength(2)
+  expect(both).toContain(first)
 })
 
 test('a key that is taken away between two tries is recorded or written, never both', async ({ redis }) => {

@@ -24,6 +24,8 @@ export interface Promotion {
   readonly permit: CommitPermit
   readonly form: RedisForm
   readonly lane: RedisLane
+  /** The sink was put back: what it refuses again gets another id. */
+  readonly healing: boolean
   /** Refused rows are recorded; otherwise the first one stops the promotion. */
   readonly carries: boolean
 }
@@ -78,7 +80,8 @@ function withoutOthers(promotion: Promotion, rows: PlacedRows, others: Others, r
     }
     const value = op === '0' ? null : content!
     const place = { incarnation, epoch, row, code: 'WRONGTYPE', column: null }
-    refused.push({ ...refusedRow({ ...place, reason: reasonOf(key, kind), key, value }), id: idOf(promotion, row) })
+    const recording = refusedRow({ ...place, reason: reasonOf(key, kind), key, value })
+    refused.push(promotion.healing ? recording : { ...recording, id: idOf(promotion, row) })
   }
   return { keys, args, places }
 }

@@ -137,10 +137,11 @@ function redisSink(
         await session.call('SET', [keyOf(lane), markerText(marker), 'NX'])
         return (await read(session, lane)) ?? marker
       }),
-    async promote(committable, permit) {
+    async promote(committable, permit, { healing = false } = {}) {
       const [staged, rows] = await readScriptRows(store, committable)
       const lane = { stage, pipeline, sink, lane: committable.lane }
-      const promotion: Promotion = { committable, permit, form: staged, lane, carries: onReject === 'dead-letter' }
+      const carries = onReject === 'dead-letter'
+      const promotion: Promotion = { committable, permit, form: staged, lane, healing, carries }
       return sessions.use((session) => promoteRows(session, promotion, rows))
     },
     marker: (lane) => sessions.use((session) => read(session, lane)),
