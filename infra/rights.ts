@@ -3,7 +3,7 @@
  *
  * Least privilege as far as IAM can say it: only steps that write the head may put its item, only plan and trigger
  * may ring, only finalize, abort and collect may delete (plan and
- * promote: markers that lie in the store), nobody may replace an object (the bucket refuses it). What
+ * promote: markers that lie in the store, with the rows that were refused), nobody may replace an object (the bucket refuses it). What
  * IAM cannot say (whose attempt it is, which revision) the conditions of store and ledger enforce.
  */
 import { headKey, historyPartition, pipelinesPartition, wakesKey } from '../lib/adapters/dynamodb/client.ts'
@@ -104,15 +104,21 @@ function storeRights(name: FunctionName, { bucketArn, description }: Subject): R
 /** Sinks whose target can keep no marker: theirs are objects of the store. */
 const markedInStore: ReadonlySet<string> = new Set(['doris', 'write-ahead'])
 
-/** Plan gives lanes their base markers, promote moves them and drops those before; the doctor looks. */
+/**
+ * Plan gives lanes their base markers, promote moves them and drops those before; plan reads the refused rows recorded
+ * with them, finalize forgets those, whatever the pipeline file says by then; the doctor looks.
+ */
+const movesMarkers: readonly FunctionName[] = ['plan', 'promote', 'finalize']
+
 function markerRights(name: FunctionName, { bucketArn, description }: Subject): Right[] {
-  if (name !== 'plan' && name !== 'promote' && name !== 'doctor') return []
+  if (name !== 'doctor' && !movesMarkers.includes(name)) return []
   const { pipeline } = description.topology
   const markers = description.sinks
     .filter(({ type }) => markedInStore.has(type))
     .map(({ id }) => `${bucketArn}/${markersPrefix(pipeline, id)}*`)
   if (markers.length === 0) return []
-  const actions = name === 'doctor' ? ['s3:GetObject'] : ['s3:GetObject', 's3:PutObject', 's3:DeleteObject']
+  const moves = ['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload', 's3:DeleteObject']
+  const actions = name === 'doctor' ? ['s3:GetObject'] : moves
   return [{ sid: 'StoreMarkers', actions, resources: markers }]
 }
 

@@ -6,8 +6,10 @@
 
 export { type FilesOptions, files } from './adapters/file/files.ts'
 export {
+  type WriteAheadAnswer,
   type WriteAheadContext,
   type WriteAheadOptions,
+  type WriteAheadRefusal,
   type WriteAheadRow,
   writeAhead,
 } from './adapters/writeahead/sink.ts'

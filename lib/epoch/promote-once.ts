@@ -11,22 +11,28 @@ import { type Beginning, begin, end } from './begin.ts'
 import { causeOf } from './cause.ts'
 import { type Lane, mustBelong } from './judge.ts'
 
+/** Whether output is certainly shown, or that is unknown and stays so; `refused` is null when another try showed it. */
+export type ShownOnce = { readonly shown: true; readonly refused: number | null } | { readonly shown: false }
+
+const before: ShownOnce = Object.freeze({ shown: true, refused: null })
+const unknown: ShownOnce = Object.freeze({ shown: false })
+
 /**
- * True when the output is certainly shown; false when that is unknown and stays so. Whatever the sink throws may
- * have come after it showed something, unless the error says `untouched`: then it is thrown, and tried again later.
+ * Whatever the sink throws may have come after it showed something, unless the error says `untouched`: then it is
+ * thrown, and tried again later.
  */
-export async function promoteOnce(lane: Lane): Promise<boolean> {
+export async function promoteOnce(lane: Lane): Promise<ShownOnce> {
   const { job, input, permit } = lane
   const committable = await fromWhatIsThere(lane)
-  if (committable === null) return true
+  if (committable === null) return before
   const beginning: Beginning = { job, input, committable, invocation: job.place.random.id() }
   const begun = await begin(beginning)
-  if (begun !== 'mine') return begun === 'done'
+  if (begun !== 'mine') return begun === 'done' ? before : unknown
   try {
     const answer = await lane.sink.promote(committable, permit)
     if (answer.result === 'promoted') {
       await end(beginning, 'done', null)
-      return true
+      return { shown: true, refused: answer.refused ?? 0 }
     }
   } catch (error) {
     if (isPawlError(error) && error.details.untouched === true) {
@@ -34,10 +40,10 @@ export async function promoteOnce(lane: Lane): Promise<boolean> {
       throw error
     }
     await end(beginning, 'unknown', causeOf(error).code)
-    return false
+    return unknown
   }
   await end(beginning, 'unknown', 'MARKER_UNKNOWN')
-  return false
+  return unknown
 }
 
 /** The committable with the marker that the sink has in place of `prev`; null when it shows the epoch already. */

@@ -42,11 +42,9 @@ export async function promote(job: Job, input: LaneInput): Promise<LaneOutput> {
     promoted: laneName(input.sink, input.lane),
     ...(carried === undefined ? {} : { carries: true }),
   }
-  if (committable.tries === 'once') {
-    if (await named(lane, () => promoteOnce(lane))) report(lane)
-    return answer
-  }
-  const refused = await named(lane, () => promoteUntilDone(lane))
+  const once = committable.tries === 'once'
+  const refused = await named(lane, () => (once ? promotedOnce(lane) : promoteUntilDone(lane)))
+  if (refused === null) return answer
   report(lane)
   return refused ? { ...answer, refusing: { sink: input.sink, lane: input.lane } } : answer
 }
@@ -70,10 +68,20 @@ async function promoteUntilDone(lane: Lane): Promise<boolean> {
     const answer = await asHolder(job, input, () => sink.promote(committable, permit))
     if (answer.result === 'promoted' && judgements === 0) return (answer.refused ?? 0) > 0
     // What another try refused, or what was refused again after a restore, only the sink knows.
-    if (answer.result === 'promoted' || (await judge(lane, answer.found)) === 'done')
-      return ((await sink.refused?.(input.lane, { rows: 1, bytes: 1 })) ?? []).length > 0
+    if (answer.result === 'promoted' || (await judge(lane, answer.found)) === 'done') return holdsRefused(lane)
   }
   throw new PawlError('SINK_UNAVAILABLE', `the marker of lane ${laneName(input.sink, input.lane)} keeps moving`)
+}
+
+/** As above; null when it is not known whether anything is shown. */
+async function promotedOnce(lane: Lane): Promise<boolean | null> {
+  const once = await promoteOnce(lane)
+  if (!once.shown) return null
+  return once.refused === null ? holdsRefused(lane) : once.refused > 0
+}
+
+async function holdsRefused({ input, sink }: Lane): Promise<boolean> {
+  return ((await sink.refused?.(input.lane, { rows: 1, bytes: 1 })) ?? []).length > 0
 }
 
 function report({ job, input, committable }: Lane): void {

@@ -400,6 +400,11 @@ export const errorRegistry = registered({
     'look with `pawl status`; the wish stays, so waiting again is safe',
   ],
   WORKER_DIED: ['Retryable', 'a worker thread died', 'nothing: the epoch is planned again, smaller if it dies again'],
+  WRITE_ANSWER_INVALID: [
+    'Invalid',
+    'the function of a write-ahead sink says of rows that they are refused, and not which ones',
+    'mend what write resolves with, and run again, with --resume when the pipeline file is the same',
+  ],
 })
 
 /** A code of the registry. */

@@ -22,7 +22,7 @@ export { ledgerContract } from './contracts/ledger.ts'
 export { logContract } from './contracts/log.ts'
 export type { LogControls, LogSubject } from './contracts/log-subject.ts'
 export { sinkContract } from './contracts/sink.ts'
-export { sinkFaultContract } from './contracts/sink-faults.ts'
+export { sinkFaultContract, sinkRefusalFaultContract } from './contracts/sink-faults.ts'
 export { refusedValue, sinkRefusalContract } from './contracts/sink-refusals.ts'
 export { sinkSizeContract } from './contracts/sink-size.ts'
 export {

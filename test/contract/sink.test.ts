@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
 import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
-import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
+import { sinkFaultContract, sinkRefusalFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { refusedValue, sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
 import type { SinkSubject } from '../../lib/testing/contracts/sink-subject.ts'
 import { file, memory, memoryPlace, writtenAhead } from '../support/sink-implementations.ts'
@@ -20,6 +20,23 @@ describe('a sink with dead letters: memory', () => {
   test.each(contractCases(sinkRefusalContract, refusing))('$name', ({ run }) => run())
 })
 
+const unnoticed = 'the marker lies in the store, so a restored target is not noticed'
+const again = 'it is at-least-once: the batch under way comes again'
+
+describe.each([true, false])(
+  'a sink with dead letters: write-ahead, to a target that remembers keys: %s',
+  (remembers) => {
+    const { name, fresh } = writtenAhead(remembers, 'dead-letter')
+    const differences = {
+      'records what it refuses again after a restore under another id': unnoticed,
+      ...(remembers
+        ? {}
+        : { 'records each refusal once when a promotion is repeated, or several promote at once': again }),
+    }
+    test.each(contractCases(sinkRefusalContract, { name, fresh, differences }))('$name', ({ run }) => run())
+  },
+)
+
 const noServer = {
   'loses and repeats nothing when any exchange with the sink is cut': 'it has no server',
 }
@@ -28,8 +45,19 @@ describe.each([memory, writtenAhead(true)])('a sink under faults: $name', ({ nam
   test.each(contractCases(sinkFaultContract, { name, fresh, differences: noServer }))('$name', ({ run }) => run())
 })
 
+describe('a sink with dead letters under faults: write-ahead to a target that remembers keys', () => {
+  const { name, fresh } = writtenAhead(true, 'dead-letter')
+  const cases = contractCases(sinkRefusalFaultContract, { name, fresh, differences: noServer })
+  test.each(cases)('$name', ({ run }) => run())
+})
+
+describe('a sink with dead letters under faults: memory', () => {
+  const { name, fresh } = refusing
+  const cases = contractCases(sinkRefusalFaultContract, { name, fresh, differences: noServer })
+  test.each(cases)('$name', ({ run }) => run())
+})
+
 describe('a sink under faults: write-ahead', () => {
-  const again = 'it is at-least-once: the batch under way comes again'
   const differences = {
     ...noServer,
     'loses and repeats nothing when its process dies at any call of the store': again,

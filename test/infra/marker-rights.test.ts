@@ -25,14 +25,17 @@ const holders = (type: string) =>
   functionNames.filter((name) => rightsOf(name, subject(type)).some(({ sid }) => sid === 'StoreMarkers'))
 
 test('only the steps that move markers may write those in the store, and only where a sink has them there', () => {
-  expect(holders('write-ahead').sort()).toEqual(['doctor', 'plan', 'promote'])
+  for (const type of ['write-ahead', 'doris'])
+    expect(holders(type).sort()).toEqual(['doctor', 'finalize', 'plan', 'promote'])
   expect(rightsOf('doctor', subject('write-ahead')).find(({ sid }) => sid === 'StoreMarkers')?.actions).toEqual([
     's3:GetObject',
   ])
   expect(holders('postgres')).toEqual([])
-  expect(rightsOf('promote', subject('write-ahead'))).toContainEqual({
-    sid: 'StoreMarkers',
-    actions: ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'],
-    resources: ['bucket/markers/p/webhook/*'],
-  })
+  // Plan reads refused rows, promote records them, finalize forgets them: an entry each, and notes that may be large.
+  for (const name of ['plan', 'promote', 'finalize'] as const)
+    expect(rightsOf(name, subject('write-ahead'))).toContainEqual({
+      sid: 'StoreMarkers',
+      actions: ['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload', 's3:DeleteObject'],
+      resources: ['bucket/markers/p/webhook/*'],
+    })
 })

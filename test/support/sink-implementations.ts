@@ -7,11 +7,13 @@ import { join } from 'node:path'
 import { openFileSink } from '../../lib/adapters/file/sink.ts'
 import { type MemorySinkOptions, memorySink } from '../../lib/adapters/memory/sink.ts'
 import { memoryStore } from '../../lib/adapters/memory/store.ts'
-import { writeAhead } from '../../lib/adapters/writeahead/sink.ts'
+import { type WriteAheadAnswer, writeAhead } from '../../lib/adapters/writeahead/sink.ts'
 import type { Committable } from '../../lib/model/manifest.ts'
 import type { Serde } from '../../lib/model/serde.ts'
+import type { RejectPolicy } from '../../lib/ports/sink.ts'
 import type { Store } from '../../lib/ports/store.ts'
 import type { Implementation } from '../../lib/testing/contracts/contract.ts'
+import { refusedValue } from '../../lib/testing/contracts/sink-refusals.ts'
 import {
   contractLanes,
   contractRowSpec,
@@ -106,22 +108,28 @@ export const file: Implementation<SinkSubject> = {
   },
 }
 
-/** A target of a function: an array, which may remember the idempotency keys that it has seen. */
-export const writtenAhead = (idempotent: boolean): Implementation<SinkSubject> => ({
+/** A target of a function: an array, which may remember the idempotency keys that it has seen, with its answers. */
+export const writtenAhead = (idempotent: boolean, onReject: RejectPolicy = 'park'): Implementation<SinkSubject> => ({
   name: idempotent ? 'write-ahead to a target that remembers keys' : 'write-ahead',
   async fresh() {
     const store = memoryStore()
     let shown: VisibleRow[] = []
-    const seen = new Set<string>()
+    const seen = new Map<string, WriteAheadAnswer>()
     const spec = writeAhead<string | null, string | null>({
       lanes: contractLanes,
       idempotent,
+      onReject,
       key: contractRowSpec.key as Serde<string | null>,
       value: contractRowSpec.value as Serde<string | null>,
       async write(rows, { idempotencyKey }) {
-        if (idempotent && seen.has(idempotencyKey)) return
-        seen.add(idempotencyKey)
-        shown.push(...rows)
+        const known = idempotent ? seen.get(idempotencyKey) : undefined
+        if (known !== undefined) return known
+        const isRefused = ({ value }: VisibleRow) => onReject === 'dead-letter' && value === refusedValue
+        const refused = rows.flatMap((row, index) => (isRefused(row) ? [{ row: index, reason: 'a constraint' }] : []))
+        const answer = refused.length > 0 ? { refused } : {}
+        seen.set(idempotencyKey, answer)
+        shown.push(...rows.filter((row) => !isRefused(row)))
+        return answer
       },
     })
     const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store }

@@ -31,6 +31,16 @@ totals.to(
     value: json<number>(),
   }),
 )
+totals.to(
+  'h',
+  writeAhead({
+    onReject: 'dead-letter',
+    async write(rows) {
+      return { refused: rows.flatMap(({ value }, row) => (value === 0 ? [{ row, reason: 'none', code: '422' }] : [])) }
+    },
+    value: json<number>(),
+  }),
+)
 orders.to('a', postgres({ connection, table: 'orders', row: ({ customer, cents }: Order) => ({ customer, cents }) }))
 totals.to('b', postgres({ ...upsert, row: (count: number, customer: string) => ({ customer, count }) }))
 totals.to(

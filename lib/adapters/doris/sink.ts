@@ -100,7 +100,7 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
       })
     },
     async base(lane, marker) {
-      return (await markers.move(lane, null, marker)) ?? marker
+      return (await markers.move(lane, null, marker)).marker ?? marker
     },
     async promote(committable, permit): Promise<PromoteResult> {
       const { lane, prev } = committable
@@ -109,13 +109,15 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
         settle(part, { loads, store, committable, onForgotten: target.onForgotten, attempted, noteAttempt }),
       )
       if (!sameMarker(found, prev)) return { result: 'refused', found }
-      const now = await markers.move(lane, prev, next)
+      const { marker: now } = await markers.move(lane, prev, next)
       return sameMarker(now, next) ? { result: 'promoted' } : { result: 'refused', found: now }
     },
     async marker(lane) {
       return (await markers.look(lane)).marker
     },
-    reassign: (lane, from, to) => markers.move(lane, from, to),
+    async reassign(lane, from, to) {
+      return (await markers.move(lane, from, to)).marker
+    },
     async discard(parts) {
       for (const part of parts) {
         const { txnId, form: staged } = handleOf(part, { sink })

@@ -7,8 +7,8 @@
 
 const graceMs = 1000
 
-/** Runs `deed`; rejects with what it throws, or when it takes longer than `timeoutMs` and that moment. */
-export async function boundedCall(timeoutMs: number, deed: (signal: AbortSignal) => Promise<void>): Promise<void> {
+/** Runs `deed`, for its answer; rejects with what it throws, or when it takes longer than `timeoutMs` and that moment. */
+export async function boundedCall<T>(timeoutMs: number, deed: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const abort = new AbortController()
   const overdue = new Error(`no answer in ${timeoutMs} ms`)
   const timers: NodeJS.Timeout[] = []
@@ -17,7 +17,7 @@ export async function boundedCall(timeoutMs: number, deed: (signal: AbortSignal)
     timers.push(setTimeout(() => reject(overdue), timeoutMs + graceMs))
   })
   try {
-    await Promise.race([deed(abort.signal), limit])
+    return await Promise.race([deed(abort.signal), limit])
   } finally {
     for (const timer of timers) clearTimeout(timer)
   }

@@ -6,29 +6,27 @@
  * in the store and moves when the last block is written; how far an epoch got is noted there after each block. What
  * is repeated after a crash, a lost answer or an error is the block that was under way, no more; a promoter that
  * lost its lease looks at the marker before each block. Batches are cut when rows are staged, so that a repetition
- * has the same rows under the same key, whatever the options are by then.
+ * has the same rows under the same key, whatever the options are by then. Rows that the function refuses for good stand
+ * in the note on their block, and are recorded by the move of the marker.
  */
 import { createHash } from 'node:crypto'
 import { isPawlError, PawlError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
 import type { Committable, Marker } from '../../model/manifest.ts'
 import { json, type Serde, text } from '../../model/serde.ts'
-import type { Guarantee, PromoteResult, Sink } from '../../ports/sink.ts'
+import type { Guarantee, PromoteResult, RejectPolicy, Sink } from '../../ports/sink.ts'
 import type { CustomSinkSpec, OpenContext } from '../../ports/spec.ts'
 import type { Store } from '../../ports/store.ts'
-import { type Cell, cellOf, contentOf } from '../shared/content-cells.ts'
-import { laneOf } from '../shared/lanes.ts'
+import type { RefusedRowRecord } from '../shared/marker-records.ts'
 import { markerAfter, sameMarker } from '../shared/markers.ts'
-import { blocksOf, blockWriter, type RowBlock, type RowEncoder } from '../shared/row-blocks.ts'
-import { encodeKey, encodeValue } from '../shared/row-encoding.ts'
-import { rowsWritten, type StoreMarkers, storeMarkers } from '../shared/store-markers.ts'
+import { blocksOf, blockWriter, type RowBlock } from '../shared/row-blocks.ts'
+import { refusedCount, rowsWritten, type StoreMarkers, storeMarkers } from '../shared/store-markers.ts'
 import { boundedCall } from './bounded-call.ts'
+import { recordsOf, refusalsIn, refusedFault, type WriteAheadAnswer, type WriteAheadRefusal } from './refusals.ts'
+import { rowEncoder, rowsOf, type WriteAheadRow } from './rows.ts'
 
-/** One row as the function gets it. A null value is a tombstone. */
-export interface WriteAheadRow<K, V> {
-  readonly key: K | null
-  readonly value: V | null
-  readonly timestampMs: number
-}
+export type { WriteAheadAnswer, WriteAheadRefusal } from './refusals.ts'
+export type { WriteAheadRow } from './rows.ts'
 
 /** Which rows these are. `(epoch, firstRow)` only grows within a lane, but for repetitions. */
 export interface WriteAheadContext {
@@ -48,11 +46,18 @@ export interface WriteAheadContext {
 /** What is written where, and how. */
 export interface WriteAheadOptions<K, V> {
   /**
-   * Writes rows, in order; they count as written when the promise resolves. Whatever it throws, the same rows come
-   * again: at once a few times, then at growing intervals while the pipeline is parked. Under `at-most-once` they do
-   * not, unless the error has `untouched: true`: certainly nothing was written.
+   * Writes rows, in order; they count as written when the promise resolves, but for those that it says are refused for
+   * good. Whatever it throws, the same rows come again: at once a few times, then at growing intervals while the
+   * pipeline is parked. Under `at-most-once` they do not, unless the error has `untouched: true`: certainly nothing was
+   * written.
    */
-  write(rows: readonly WriteAheadRow<K, V>[], context: WriteAheadContext): Promise<void>
+  // biome-ignore lint/suspicious/noConfusingVoidType: a function that never refuses resolves with nothing
+  write(rows: readonly WriteAheadRow<K, V>[], context: WriteAheadContext): Promise<WriteAheadAnswer | void>
+  /**
+   * What becomes of rows that `write` says are refused: `park` (default) stops the pipeline there; `dead-letter` sends
+   * them to the pipeline's dead letters.
+   */
+  readonly onReject?: RejectPolicy
   /**
    * Says that rows which come again change nothing, even late and after newer ones: the target remembers
    * idempotency keys, or keeps `(epoch, firstRow)` with each key and refuses what is older. Then the sink is
@@ -80,15 +85,12 @@ interface WriteAheadPart {
   readonly version: 1
 }
 
-type Line = readonly [key: Cell, value: Cell, timestampMs: number]
-
 const part: WriteAheadPart = Object.freeze({ version: 1 })
-const noColumns: readonly string[] = Object.freeze([])
 
 /** Describes a function as a sink. Throws `PIPELINE_INVALID` for bounds that are none. */
 export function writeAhead<V, K = string>(options: WriteAheadOptions<K, V>): CustomSinkSpec<K, V> {
   const { lanes = 1, idempotent = false, batchRows = 500, batchBytes = 1024 * 1024 } = options
-  const { timeoutMs = 30_000, laneRowsMax = 100_000 } = options
+  const { timeoutMs = 30_000, laneRowsMax = 100_000, onReject = 'park' } = options
   for (const [name, bound] of Object.entries({ batchRows, batchBytes, timeoutMs, laneRowsMax })) {
     if (Number.isSafeInteger(bound) && bound >= 1) continue
     throw new PawlError('PIPELINE_INVALID', `writeAhead: ${name} is ${bound}`)
@@ -101,11 +103,13 @@ export function writeAhead<V, K = string>(options: WriteAheadOptions<K, V>): Cus
     blocks: { rowsMax: batchRows, bytesMax: batchBytes },
     timeoutMs,
     laneRowsMax,
+    onReject,
   }
   return Object.freeze({
     kind: 'sink',
     type: 'write-ahead',
     guarantee,
+    onReject,
     lanes,
     open: async (sink, context) => writeAheadSink(sink, context, writer),
   } satisfies CustomSinkSpec<K, V>)
@@ -118,6 +122,7 @@ interface Writer {
   readonly blocks: { readonly rowsMax: number; readonly bytesMax: number }
   readonly timeoutMs: number
   readonly laneRowsMax: number
+  readonly onReject: RejectPolicy
 }
 
 function writeAheadSink(sink: string, context: OpenContext, writer: Writer): Sink {
@@ -130,38 +135,52 @@ function writeAheadSink(sink: string, context: OpenContext, writer: Writer): Sin
       return blockWriter({ lanes, ...invocation }, rowEncoder(writer, lanes), writer.blocks, part)
     },
     async base(lane, marker) {
-      return (await markers.move(lane, null, marker)) ?? marker
+      return (await markers.move(lane, null, marker)).marker ?? marker
     },
     async promote(committable, permit): Promise<PromoteResult> {
       const { lane, epoch, prev } = committable
       const next = markerAfter(committable, permit)
       let wrote = false
-      const found = await replay(store, markers, committable, next, async (block, firstRow) => {
+      const found = await replay({ store, markers, committable, next }, async (block, firstRow) => {
         const place = { pipeline, sink, lane, epoch, firstRow }
-        await call(writer, rowsOf(block, writer), { ...place, idempotencyKey: keyOf(stage, place, next) }, !wrote)
+        const refusals = await call(writer, block, { ...place, idempotencyKey: keyOf(stage, place, next) }, !wrote)
         wrote = true
+        const refused = recordsOf(block, refusals, place, next.incarnation)
+        if (refused.length > 0 && writer.onReject !== 'dead-letter') throw refusedFault(place, refused)
+        return refused
       })
       if (!sameMarker(found, prev)) return { result: 'refused', found }
       const now = await markers.move(lane, prev, next)
-      return sameMarker(now, next) ? { result: 'promoted' } : { result: 'refused', found: now }
+      if (!sameMarker(now.marker, next)) return { result: 'refused', found: now.marker }
+      const refused = refusedCount(now, next)
+      return refused === 0 ? { result: 'promoted' } : { result: 'promoted', refused }
     },
     async marker(lane) {
       return (await markers.look(lane)).marker
     },
-    reassign: (lane, from, to) => markers.move(lane, from, to),
+    async reassign(lane, from, to) {
+      return (await markers.move(lane, from, to)).marker
+    },
+    refused: markers.refused,
+    forget: markers.forget,
     async close() {},
   }
 }
 
+interface Replay {
+  readonly store: Store
+  readonly markers: StoreMarkers
+  readonly committable: Committable
+  readonly next: Marker
+}
+
+type WriteBlock = (block: RowBlock, firstRow: number) => Promise<readonly RefusedRowRecord[]>
+
 /** Writes the blocks that nobody has written yet, as long as the marker is `prev`; answers with the marker. */
-async function replay(
-  store: Store,
-  markers: StoreMarkers,
-  { sink, lane, prev, parts, rows }: Committable,
-  next: Marker,
-  write: (block: RowBlock, firstRow: number) => Promise<void>,
-): Promise<Marker | null> {
+async function replay({ store, markers, committable, next }: Replay, write: WriteBlock): Promise<Marker | null> {
+  const { sink, lane, epoch, prev, parts, rows } = committable
   let place = await markers.look(lane)
+  let refusedRows: number | null = null
   let row = 0
   for (const staged of parts) {
     if ((staged.handle as WriteAheadPart | null)?.version !== part.version)
@@ -173,8 +192,13 @@ async function replay(
       place = await markers.look(lane)
       if (!sameMarker(place.marker, prev)) return place.marker
       if (row <= rowsWritten(place, next)) continue
-      await write(block, firstRow)
-      if (row < rows) await markers.note(lane, place, next, row)
+      const refused = await write(block, firstRow)
+      if (refused.length > 0) {
+        refusedRows ??= (await markers.noted(lane, place, next)).length
+        refusedRows += refused.length
+        if (refusedRows > limits.refusedPerPromotionMax) throw refusedFault({ sink, lane, epoch }, refused, refusedRows)
+        await markers.decide(lane, place, next, row, refused)
+      } else if (row < rows) await markers.note(lane, place, next, row)
     }
   }
   return place.marker
@@ -182,13 +206,15 @@ async function replay(
 
 /** One call of the function. Throws `SINK_UNAVAILABLE` for whatever it throws, and when its time is over. */
 async function call(
-  { write, timeoutMs }: Writer,
-  rows: readonly WriteAheadRow<unknown, unknown>[],
+  writer: Writer,
+  block: RowBlock,
   place: Omit<WriteAheadContext, 'signal'>,
   isFirst: boolean,
-): Promise<void> {
+): Promise<readonly WriteAheadRefusal[]> {
+  const rows = rowsOf(block, writer)
   try {
-    await boundedCall(timeoutMs, (signal) => write(rows, { ...place, signal }))
+    const answer = await boundedCall(writer.timeoutMs, (signal) => writer.write(rows, { ...place, signal }))
+    return refusalsIn(answer, rows.length, place)
   } catch (error) {
     if (isPawlError(error)) throw error
     const { sink, lane, epoch, firstRow } = place
@@ -198,32 +224,6 @@ async function call(
     const details = { sink, lane, epoch, firstRow, rows: rows.length, reason, untouched }
     throw new PawlError('SINK_UNAVAILABLE', fault, details, error)
   }
-}
-
-function rowEncoder({ key: keySerde, value: valueSerde }: Writer, lanes: number): RowEncoder {
-  return (key, value, timestampMs, partition) => {
-    const content = encodeKey(keySerde, key)
-    const line: Line = [cellOf(content), cellOf(encodeValue(valueSerde, value)), timestampMs]
-    return { lane: laneOf(content, partition, lanes), columns: noColumns, line: `${JSON.stringify(line)}\n` }
-  }
-}
-
-function rowsOf({ lines, rows: count }: RowBlock, { key, value }: Writer): WriteAheadRow<unknown, unknown>[] {
-  const rows: WriteAheadRow<unknown, unknown>[] = []
-  for (let at = 0; rows.length < count; ) {
-    const end = lines.indexOf(10, at)
-    const [keyCell, valueCell, timestampMs] = JSON.parse(lines.toString('utf8', at, end)) as Line
-    rows.push({ key: decoded(key, keyCell), value: decoded(value, valueCell), timestampMs })
-    at = end + 1
-  }
-  return rows
-}
-
-function decoded(serde: Serde<unknown>, cell: Cell): unknown {
-  const content = contentOf(cell)
-  if (content === null) return null
-  const bytes = typeof content === 'string' ? Buffer.from(content) : content
-  return serde.decode(bytes, 0, bytes.length)
 }
 
 type RowsPlace = Omit<WriteAheadContext, 'signal' | 'idempotencyKey'>

@@ -3,17 +3,20 @@
  *
  * Apart from `sinkContract` because it needs more of the subject: a client over a store that fails (`over`), and
  * someone who cuts the exchanges with the sink's server (`disturb`). After each fault a client that knows nothing of
- * it goes on; at the end every row is visible once, and the marker is the newest epoch's.
+ * it goes on; at the end every row is visible once, and the marker is the newest epoch's. Where refused rows become
+ * dead letters, each of them is recorded once in place of being visible, until it is forgotten.
  */
 import assert from 'node:assert/strict'
 import { PawlError } from '../../model/errors.ts'
 import type { Committable } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
 import type { Contract, Obligation } from './contract.ts'
-import { type SinkCheck, SinkDriver, type SinkSubject } from './sink-subject.ts'
+import { refusedValue } from './sink-refusals.ts'
+import { type InputRow, type SinkCheck, SinkDriver, type SinkSubject } from './sink-subject.ts'
 
 const faultsMax = 1000
 const triesMax = 10
+const bound = { rows: 1000, bytes: 1024 * 1024 }
 
 type When = 'before' | 'after'
 
@@ -63,11 +66,21 @@ async function clientOver(driver: SinkDriver, store: Store): Promise<SinkDriver>
 }
 
 /** Rows of two tasks of an epoch, in one lane. */
-const rowsOf = (epoch: number) =>
+type RowsOf = (epoch: number) => InputRow[][]
+
+const welcomeRows: RowsOf = (epoch) =>
   ['a', 'b'].map((task) => [1, 2, 3].map((row) => ({ value: `${epoch}-${task}-${row}`, partition: 0 })))
 
-const valuesThrough = (epoch: number) =>
-  Array.from({ length: epoch }, (_, i) => rowsOf(i + 1).flatMap((rows) => rows.map(({ value }) => value))).flat()
+/** In each task the second row is refused; the last row of an epoch is, too. */
+const someRefused: RowsOf = (epoch) =>
+  welcomeRows(epoch).map((rows, task) =>
+    rows.map((row, index) => (index === 1 || task + index === 3 ? { ...row, value: refusedValue } : row)),
+  )
+
+const valuesThrough = (epoch: number, rowsOf: RowsOf) =>
+  Array.from({ length: epoch }, (_, i) => rowsOf(i + 1).flatMap((rows) => rows.map(({ value }) => value)))
+    .flat()
+    .filter((value) => value !== refusedValue)
 
 /** Promotes as the protocol does: until it succeeds, or the marker shows that it has. */
 async function promoteAtLast(driver: SinkDriver, committables: readonly Committable[]): Promise<void> {
@@ -84,13 +97,26 @@ async function promoteAtLast(driver: SinkDriver, committables: readonly Committa
   }
 }
 
-async function holds(driver: SinkDriver, epoch: number): Promise<void> {
-  assert.deepEqual(await driver.values(), valuesThrough(epoch))
+/** What is shown is what was welcome; what was refused is recorded, and is forgotten by a client that may fail. */
+async function holds(driver: SinkDriver, epoch: number, rowsOf: RowsOf, failing = driver): Promise<void> {
+  assert.deepEqual(await driver.values(), valuesThrough(epoch, rowsOf))
   assert.deepEqual(await driver.sink.marker(0), driver.markerOf(epoch))
+  const rows = rowsOf(epoch).flat()
+  const refused = rows.flatMap(({ value }, row) => (value === refusedValue ? [row] : []))
+  if (refused.length === 0) return
+  const recorded = (await driver.sink.refused?.(0, bound)) ?? []
+  assert.deepEqual(
+    recorded.map((row) => [row.epoch, row.row]),
+    refused.map((row) => [epoch, row]),
+  )
+  const ids = recorded.map(({ id }) => id)
+  await failing.sink.forget?.(0, ids).catch(() => undefined)
+  await driver.sink.forget?.(0, ids)
+  assert.deepEqual(await driver.sink.refused?.(0, bound), [])
 }
 
 /** Stages an epoch; null when the client cannot. */
-async function stagedBy(client: SinkDriver, epoch: number): Promise<Committable[] | null> {
+async function stagedBy(client: SinkDriver, epoch: number, rowsOf: RowsOf): Promise<Committable[] | null> {
   try {
     return await client.commit(epoch, ...rowsOf(epoch))
   } catch {
@@ -98,7 +124,7 @@ async function stagedBy(client: SinkDriver, epoch: number): Promise<Committable[
   }
 }
 
-const checks: Record<string, SinkCheck> = {
+const checksOf = (rowsOf: RowsOf): Record<string, SinkCheck> => ({
   'loses and repeats nothing when its process dies at any call of the store': async (driver) => {
     await driver.register()
     let epoch = 0
@@ -106,12 +132,12 @@ const checks: Record<string, SinkCheck> = {
       epoch++
       const failing = failingStore(driver.subject.store, nth, when, true)
       const dying = await clientOver(driver, failing.store)
-      const committables = (await stagedBy(dying, epoch)) ?? (await driver.commit(epoch, ...rowsOf(epoch)))
+      const committables = (await stagedBy(dying, epoch, rowsOf)) ?? (await driver.commit(epoch, ...rowsOf(epoch)))
       for (const { lane } of committables) driver.markers.set(lane, driver.markerOf(epoch))
       for (const committable of committables) await dying.promote(committable).catch(() => undefined)
       const { struck } = failing
       await promoteAtLast(driver, committables)
-      await holds(driver, epoch)
+      await holds(driver, epoch, rowsOf, dying)
       return struck()
     })
   },
@@ -122,10 +148,10 @@ const checks: Record<string, SinkCheck> = {
       epoch++
       const failing = failingStore(driver.subject.store, nth, when, false)
       const client = await clientOver(driver, failing.store)
-      const committables = (await stagedBy(client, epoch)) ?? (await driver.commit(epoch, ...rowsOf(epoch)))
+      const committables = (await stagedBy(client, epoch, rowsOf)) ?? (await driver.commit(epoch, ...rowsOf(epoch)))
       for (const { lane } of committables) driver.markers.set(lane, driver.markerOf(epoch))
       await promoteAtLast(client, committables)
-      await holds(driver, epoch)
+      await holds(driver, epoch, rowsOf, client)
       return failing.struck()
     })
   },
@@ -137,22 +163,27 @@ const checks: Record<string, SinkCheck> = {
     await untilNoneStrikes(async (nth, when) => {
       epoch++
       const end = await disturb(nth, when)
-      const committables = (await stagedBy(driver, epoch)) ?? (await driver.commit(epoch, ...rowsOf(epoch)))
+      const committables = (await stagedBy(driver, epoch, rowsOf)) ?? (await driver.commit(epoch, ...rowsOf(epoch)))
       await promoteAtLast(driver, committables)
       const struck = await end()
-      await holds(driver, epoch)
+      await holds(driver, epoch, rowsOf)
       return struck
     })
   },
-}
+})
 
-/** The obligations of a sink under faults. */
-export const sinkFaultContract: Contract<SinkSubject> = {
-  port: 'sink',
-  obligations: Object.entries(checks).map(
+const faultContract = (port: string, rowsOf: RowsOf): Contract<SinkSubject> => ({
+  port,
+  obligations: Object.entries(checksOf(rowsOf)).map(
     ([name, check]): Obligation<SinkSubject> => ({
       name,
       check: async (place) => check(new SinkDriver(await place.open()), place),
     }),
   ),
-}
+})
+
+/** The obligations of a sink under faults. */
+export const sinkFaultContract: Contract<SinkSubject> = faultContract('sink', welcomeRows)
+
+/** The same where some rows are refused: of a sink with `onReject: 'dead-letter'` that refuses `refusedValue`. */
+export const sinkRefusalFaultContract: Contract<SinkSubject> = faultContract('sink with dead letters', someRefused)
