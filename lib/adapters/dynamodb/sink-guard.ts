@@ -5,6 +5,7 @@
  * tombstone. Where rows of the epoch were refused, `r` is the position of the first of them, and `k` says that the item
  * was kept as it was before the epoch. So what was decided of a row stands in its item, for every promoter.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Marker } from '../../model/manifest.ts'
 import { tryAgain, verdictOf } from '../shared/aws.ts'
 import type { Attribute, AttributeMap } from './attributes.ts'
@@ -183,6 +184,11 @@ function expiry({ open }: Promotion): AttributeMap {
 /** True when the item has no content: it is not there, or a tombstone. */
 export function isBare(item: AttributeMap | undefined): boolean {
   return item === undefined || membersOf(item[ownAttribute]).d?.BOOL === true
+}
+
+/** True when nobody of ours has changed an item. */
+export function sameGuard(a: AttributeMap | undefined, b: AttributeMap | undefined): boolean {
+  return isDeepStrictEqual(a?.[ownAttribute], b?.[ownAttribute])
 }
 
 /** Works on many at once; all work has ended when it returns. Throws the first error, after which nothing more is begun. */

@@ -9,7 +9,7 @@
 import { assert } from '../../model/assert.ts'
 import { PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
-import { isBare, keepItem, manyAtOnce, putRow, standingOf, whileKept, whileOlder } from './sink-guard.ts'
+import { isBare, keepItem, manyAtOnce, putRow, sameGuard, standingOf, whileKept, whileOlder } from './sink-guard.ts'
 import {
   invalid,
   type Promotion,
@@ -101,11 +101,13 @@ async function settleKey(one: Key, reason: string | null): Promise<readonly Refu
       reasons.set(candidate, answer.reason)
     }
     const kept = await keepItem(promotion, candidate, isBare(item), condition)
-    if (kept.did === 'refused') {
+    const now = kept.did === 'blocked' ? kept.item : await readItem(promotion, candidate)
+    // What another promoter wrote meanwhile may be what the table does not take any more.
+    if (kept.did === 'refused' && sameGuard(now, item)) {
       const fault = `${reasons.get(candidate)}; and its item cannot be marked: ${kept.reason}`
       throw rowRefused(promotion, key, fault, kept.cause)
     }
-    item = kept.did === 'blocked' ? kept.item : await readItem(promotion, candidate)
+    item = now
   }
   throw new PawlError(
     'SINK_UNAVAILABLE',
