@@ -18,6 +18,7 @@ import { install } from '../support/table-runs.ts'
 const modes = ['upsert', 'transactions'] as const
 const put = ({ operation }: ProxiedCall) => operation === 'PutItem'
 const transact = ({ operation }: ProxiedCall) => operation === 'TransactWriteItems'
+const writes = (call: ProxiedCall) => put(call) || transact(call) || call.operation === 'UpdateItem'
 const positions = (rows: readonly { readonly row: number }[]) => rows.map((one) => one.row)
 
 describe.each(modes)('mode %s', (mode) => {
@@ -100,8 +101,8 @@ describe.each(modes)('mode %s', (mode) => {
       const committable = await rig.stage(rows)
       for (const way of [proxy, other.proxy]) {
         for (const fault of ['answer-lost', 'request-lost'] as const)
-          way.plan((call) => (put(call) || transact(call)) && random.chance(0.2), { fault }, 2)
-        way.plan((call) => put(call) && random.chance(0.3), { fault: 'late', afterMs: 5 + random.int(60) }, 2)
+          way.plan((call) => writes(call) && random.chance(0.15), { fault }, 2)
+        way.plan((call) => writes(call) && random.chance(0.2), { fault: 'late', afterMs: 5 + random.int(60) }, 2)
       }
       const weather = async () => {
         for (let changes = random.int(4); changes > 0; changes--) {
