@@ -96,23 +96,30 @@ describe.each(modes)('mode %s', (mode) => {
     let broken = true
     for (let epoch = 1; epoch <= 12; epoch++) {
       const rows: RigRow[] = Array.from({ length: 12 }, (_, i) =>
-        row(`k${random.int(5)}`, random.chance(0.15) ? null : epoch * 100 + i, random.chance(0.4)),
+        row(`k${random.int(8)}`, random.chance(0.15) ? null : epoch * 100 + i, random.chance(0.6)),
       )
       const committable = await rig.stage(rows)
       for (const way of [proxy, other.proxy]) {
         for (const fault of ['answer-lost', 'request-lost'] as const)
-          way.plan((call) => writes(call) && random.chance(0.15), { fault }, 2)
-        way.plan((call) => writes(call) && random.chance(0.2), { fault: 'late', afterMs: 5 + random.int(60) }, 2)
+          way.plan((call) => writes(call) && random.chance(0.1), { fault }, 2)
+        way.plan((call) => writes(call) && random.chance(0.15), { fault: 'late', afterMs: 5 + random.int(60) }, 2)
+        // Room for the other promoter between a decision and its recording.
+        way.plan((call) => writes(call) && random.chance(0.5), { fault: 'delayed', afterMs: random.int(30) }, 10)
       }
+      let promoting = true
       const weather = async () => {
-        for (let changes = random.int(4); changes > 0; changes--) {
-          await sleep(random.int(10))
+        while (promoting) {
+          await sleep(random.int(12))
           await (broken ? mend() : breakAgain())
           broken = !broken
         }
       }
-      const second = sleep(random.int(8)).then(() => settled({ ...rig, promote: other.promote }, committable))
-      const [answer] = await Promise.all([settled(rig, committable), second, weather()])
+      const first = settled(rig, committable)
+      const second = sleep(random.int(15)).then(() => settled({ ...rig, promote: other.promote }, committable))
+      const both = Promise.all([first, second]).finally(() => {
+        promoting = false
+      })
+      const [[answer]] = await Promise.all([both, weather()])
       proxy.forget()
       other.proxy.forget()
       expect(answer.result === 'promoted' || answer.found?.epoch === epoch).toBe(true)
