@@ -173,7 +173,7 @@ describe.each(modes)('mode %s', (mode) => {
 
   test('hundreds of rows are read within bounds and forgotten piece by piece', async ({ emulator }) => {
     const { rig, refused, recordings } = await refusingTable(emulator, { mode })
-    const count = mode === 'upsert' ? 450 : 60
+    const count = mode === 'upsert' ? 250 : 60
     const large = 'x'.repeat(mode === 'upsert' ? 4000 : 30_000)
     await rig.run([row('z', 1, true)])
     await rig.run(Array.from({ length: count }, (_, i) => row(`k${i}`, i, true, { large })))
