@@ -177,7 +177,7 @@ describe.each(modes)('mode %s', (mode) => {
     const large = 'x'.repeat(mode === 'upsert' ? 4000 : 30_000)
     await rig.run([row('z', 1, true)])
     await rig.run(Array.from({ length: count }, (_, i) => row(`k${i}`, i, true, { large })))
-    expect((await recordings()).length).toBeGreaterThan(5)
+    expect((await recordings()).length).toBeGreaterThan(3)
     const found = await refused()
     const all = [...Array(count).keys()]
     expect(positions(found)).toEqual([0, ...all])
