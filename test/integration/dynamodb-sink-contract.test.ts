@@ -3,7 +3,7 @@ import type { DynamoMode } from '../../lib/adapters/dynamodb/sink-form.ts'
 import type { RejectPolicy } from '../../lib/ports/sink.ts'
 import { type Contract, contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
-import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
+import { sinkFaultContract, sinkRefusalFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
 import type { SinkSubject } from '../../lib/testing/contracts/sink-subject.ts'
 import { type Emulator, awsTest as test } from '../support/aws.ts'
@@ -36,6 +36,6 @@ for (const mode of ['upsert', 'transactions'] as const) {
   const own = { differences: differences[mode] }
   check(sinkContract)
   check(sinkFaultContract)
-  check(sinkFaultContract, 'dead-letter')
+  check(sinkRefusalFaultContract, 'dead-letter')
   check(sinkRefusalContract, 'dead-letter')
 }

@@ -5,10 +5,10 @@
  * fault of a row counts as its refusal: whatever else DynamoDB does not accept parks the pipeline.
  */
 import { PawlError } from '../../model/errors.ts'
-import { limits } from '../../model/limits.ts'
 import type { Committable, Marker, RefusedRow } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
 import { answerOf, tryAgain } from '../shared/aws.ts'
+import { refusedRow } from '../shared/refused-rows.ts'
 import { type AttributeMap, attributesText } from './attributes.ts'
 import { type OpenLane, type SdkItem, sinkDeed } from './sink-marker.ts'
 import { keyOf, keyText, type StagedRow } from './sink-rows.ts'
@@ -28,7 +28,7 @@ export interface Promotion {
 }
 
 /** A refused row that is not recorded yet. */
-export type Refusal = Omit<RefusedRow, 'id'>
+export type UnrecordedRow = Omit<RefusedRow, 'id'>
 
 /** How DynamoDB refuses an item, and the code under which it is recorded. */
 export const invalid = 'ValidationException'
@@ -43,21 +43,23 @@ export const reasonCharsMax = 300
 const keyCharsMax = 200
 
 /** A refused row, with the item as it was sent: the JSON of DynamoDB, bytes as base64. */
-export function refusalOf({ open, committable, next }: Promotion, staged: StagedRow, code: string, reason: string) {
-  const value = staged.deleted ? null : Buffer.from(attributesText(staged.item))
-  const kept = value?.subarray(0, limits.rejectedBytesMax) ?? null
-  const key = keyText(staged.item, open.form).slice(0, keyCharsMax)
-  return {
+export function refusalOf(
+  { open, committable, next }: Promotion,
+  { deleted, item, row }: StagedRow,
+  code: string,
+  reason: string,
+): UnrecordedRow {
+  const { id: _, ...refusal } = refusedRow({
     incarnation: next.incarnation,
     epoch: committable.epoch,
-    row: staged.row,
+    row,
     code,
     column: null,
     reason: reason.slice(0, reasonCharsMax),
-    key: Buffer.from(key).toString('base64'),
-    value: kept?.toString('base64') ?? null,
-    cutBytes: (value?.length ?? 0) - (kept?.length ?? 0),
-  } satisfies Refusal
+    key: keyText(item, open.form).slice(0, keyCharsMax),
+    value: deleted ? null : attributesText(item),
+  })
+  return refusal
 }
 
 /** The item under the row's key as it is now. Throws `SINK_SCHEMA_INVALID`: a table with other keys refuses every row. */

@@ -24,7 +24,7 @@ import {
   sinkDeed,
   stateOf,
 } from './sink-marker.ts'
-import { isInvalid, type Refusal } from './sink-promotion.ts'
+import { isInvalid, type UnrecordedRow } from './sink-promotion.ts'
 import { reasonsOf } from './write.ts'
 
 const chunkRowsMax = 100
@@ -40,7 +40,7 @@ export interface Recording {
 }
 
 /** Packs refused rows, in the order of their positions. */
-export function recordingOf({ lane }: OpenLane, TableName: string, rows: readonly Refusal[]): Recording {
+export function recordingOf({ lane }: OpenLane, TableName: string, rows: readonly UnrecordedRow[]): Recording {
   const id = randomBytes(16).toString('hex')
   const puts: Recording['puts'][number][] = []
   let total = 0
@@ -133,7 +133,7 @@ function rowsIn({ sk, v, rows }: Chunk, { lane }: OpenLane, table: string): Refu
     const fault = `refused rows of sink ${sink} in table ${table} are of another version`
     throw new PawlError('STEP_INPUT_INVALID', fault, { sink, table })
   }
-  return Object.entries(rows.M).map(([row, { S }]) => ({ id: `${sk.S}#${row}`, ...(JSON.parse(S) as Refusal) }))
+  return Object.entries(rows.M).map(([row, { S }]) => ({ id: `${sk.S}#${row}`, ...(JSON.parse(S) as UnrecordedRow) }))
 }
 
 /** Rows that one request removes; an expression has 4 KB. */

@@ -13,18 +13,18 @@ import { isBare, keepItem, manyAtOnce, putRow, sameGuard, standingOf, whileKept,
 import {
   invalid,
   type Promotion,
-  type Refusal,
   readItem,
   reasonCharsMax,
   refusalOf,
   rowRefused,
+  type UnrecordedRow,
 } from './sink-promotion.ts'
 import { mustTakeRefused, recordedBytesMax, recordingOf } from './sink-refused.ts'
 import { readRowsOf, type StagedRow } from './sink-rows.ts'
 
 /** What was decided of the keys. */
 export interface Settled {
-  readonly refused: readonly Refusal[]
+  readonly refused: readonly UnrecordedRow[]
   /** A key that a later epoch wrote. */
   readonly newer: string | null
 }
@@ -40,7 +40,7 @@ export async function settleKeys(
   await mustTakeRefused(open, refusedTable)
   const rows = await readRowsOf(unsettled, store, committable, open.form)
   mustFit(promotion, refusedTable, [...rows.values()].flat())
-  const refused: Refusal[] = []
+  const refused: UnrecordedRow[] = []
   let newer: string | null = null
   await manyAtOnce(rows, async ([key, mine]) => {
     const decided = await settleKey({ promotion, adopted, key, rows: mine }, unsettled.get(key) ?? null)
@@ -72,7 +72,7 @@ interface Key {
 const decidedBefore = 'it was refused by an earlier try of this promotion, or by another promoter'
 
 /** Decides over one key: its refused rows, or that a later epoch has written it. */
-async function settleKey(one: Key, reason: string | null): Promise<readonly Refusal[] | 'newer'> {
+async function settleKey(one: Key, reason: string | null): Promise<readonly UnrecordedRow[] | 'newer'> {
   const { promotion, adopted, key, rows } = one
   const reasons = new Map<StagedRow, string>()
   if (reason !== null) reasons.set(rows.at(-1)!, reason)

@@ -15,7 +15,15 @@ import { sameMarker } from '../shared/markers.ts'
 import { type AttributeMap, bytesOf } from './attributes.ts'
 import { ownAttribute } from './sink-form.ts'
 import { markerMove, readState, type SdkItem, sinkDeed, stateOf } from './sink-marker.ts'
-import { invalid, isInvalid, type Promotion, type Refusal, readItem, refusalOf, rowRefused } from './sink-promotion.ts'
+import {
+  invalid,
+  isInvalid,
+  type Promotion,
+  readItem,
+  refusalOf,
+  rowRefused,
+  type UnrecordedRow,
+} from './sink-promotion.ts'
 import { mustTakeRefused, type Recording, recordedBytesMax, recordingOf } from './sink-refused.ts'
 import { keyText, readRowsOf, type StagedRow } from './sink-rows.ts'
 import { judgeWrite, reasonsOf } from './write.ts'
@@ -37,7 +45,7 @@ export async function promoteInTransaction(promotion: Promotion): Promise<Promot
   const { open, committable, store, refusedTable } = promotion
   if (promotion.rows.size > transactionRowsMax) throw tooMany(promotion)
   const rows = new Map(promotion.rows)
-  const refused: Refusal[] = []
+  const refused: UnrecordedRow[] = []
   let staged: ReadonlyMap<string, readonly StagedRow[]> | null = null
   for (;;) {
     const recording = refusedTable === null ? null : recordingOf(open, refusedTable, refused)
@@ -72,7 +80,7 @@ function tooMany({ committable, rows }: Promotion): PawlError {
 function mustFit(
   promotion: Promotion,
   rows: ReadonlyMap<string, StagedRow>,
-  refused: readonly Refusal[],
+  refused: readonly UnrecordedRow[],
   { bytes }: Recording,
 ): void {
   const written = [...rows.values()].reduce((sum, { item }) => sum + bytesOf(item), 0)
