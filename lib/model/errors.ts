@@ -393,6 +393,11 @@ export const errorRegistry = registered({
     'the transaction timeout is longer than the broker allows',
     "lower transactionTimeoutMs of the cluster, or raise the broker's transaction.max.timeout.ms",
   ],
+  TRANSACTION_TORN: [
+    'Corrupt',
+    'Kafka committed a transaction in some partitions and aborted it in others',
+    'see which rows of the next epoch (`pawl show EPOCH`) the output topics hold; to promote it again, whole, `pawl sinks reset FILE`, then `pawl sinks adopt FILE`',
+  ],
   UNKNOWN_RESULT: ['Retryable', 'the answer to a write was lost', 'nothing: the result is read back'],
   WAIT_TIMED_OUT: [
     'Retryable',

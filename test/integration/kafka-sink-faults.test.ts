@@ -1,17 +1,17 @@
 import { afterEach, expect } from 'vitest'
 import type { KafkaConnection } from '../../lib/adapters/kafka/connection.ts'
-import { isPawlError, PawlError } from '../../lib/model/errors.ts'
-import type { Committable } from '../../lib/model/manifest.ts'
+import { isPawlError } from '../../lib/model/errors.ts'
 import type { PromoteResult } from '../../lib/ports/sink.ts'
 import { type Broker, kafkaTest as test } from '../support/kafka.ts'
 import {
   connectPlain,
-  type Disturbance,
   disturbedLink,
+  faults,
   markerOf,
-  type SinkRig,
   seenValues,
+  settled,
   sinkRig,
+  striking,
   topicSpec,
 } from '../support/kafka-sink.ts'
 import { freshTopic } from '../support/kafka-topics.ts'
@@ -42,49 +42,16 @@ const valuesOf = (epochs: number) =>
     .flat()
     .sort()
 
-/** Promotes until it is clear what became of it, as the engine does. */
-async function settled(rig: SinkRig, committable: Committable): Promise<PromoteResult> {
-  for (;;) {
-    try {
-      return await rig.promote(committable)
-    } catch (error) {
-      if (!isPawlError(error) || error.kind !== 'Retryable') throw error
-    }
-  }
-}
-
-type Fault =
-  | 'the request is not sent'
-  | 'its answer is lost'
-  | 'the process dies before it'
-  | 'the process dies after it'
-
-/** Strikes at one request; a dead process sends nothing more, not even an abort. */
-function striking(fault: Fault, at: number, onStrike: (name: string) => void): Disturbance {
-  let dead = false
-  return async (request, act, index) => {
-    if (dead) throw new PawlError('BROKER_UNREACHABLE', 'the process is dead')
-    if (index !== at) return act()
-    onStrike(request.apiName)
-    dead = fault.startsWith('the process')
-    const sent = fault.endsWith('lost') || fault.endsWith('after it')
-    if (sent) await act()
-    throw new PawlError(sent ? 'UNKNOWN_RESULT' : 'BROKER_UNREACHABLE', request.apiName)
-  }
-}
-
-for (const fault of [
-  'the request is not sent',
-  'its answer is lost',
-  'the process dies before it',
-  'the process dies after it',
-] as const) {
+for (const fault of faults) {
   test(`an epoch shows once when, at each request in turn, ${fault}`, async ({ broker }) => {
-    const { rig, link, topic, twin, disturbed } = await prepared(broker)
+    const { rig, link, topic, disturbed } = await prepared(broker)
     const struck: string[] = []
     let epoch = 0
     for (let at = 0; struck.length === at; at++) {
       const [committable] = await rig.stage(++epoch, rowsOf(epoch))
+      // Another process each time, which knows as little: so each request has its turn.
+      disturbed.disturb((_request, act) => act())
+      const twin = await rig.twin(disturbed)
       disturbed.disturb(striking(fault, at, (name) => struck.push(name)))
       const first = await twin.promote(committable).catch((error: unknown) => error)
       if (first instanceof Error) expect(first).toMatchObject({ kind: 'Retryable' })

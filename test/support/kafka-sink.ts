@@ -12,6 +12,7 @@ import { type KafkaSinkOptions, openKafkaSink } from '../../lib/adapters/kafka/s
 import type { WireRequest } from '../../lib/adapters/kafka/wire.ts'
 import { type MemoryStore, memoryStore } from '../../lib/adapters/memory/store.ts'
 import { headersOf } from '../../lib/adapters/shared/headers.ts'
+import { isPawlError, PawlError } from '../../lib/model/errors.ts'
 import type { CommitPermit, Committable, Marker, StagedPart } from '../../lib/model/manifest.ts'
 import { decodeBatches } from '../../lib/model/record-decode.ts'
 import { text } from '../../lib/model/serde.ts'
@@ -200,5 +201,46 @@ export function disturbedLink(link: KafkaLink): DisturbedLink {
       disturbance = next
       index = 0
     },
+  }
+}
+
+/** Promotes until it is clear what became of it, as the engine does. */
+export async function settled(rig: SinkRig, committable: Committable): Promise<PromoteResult> {
+  for (;;) {
+    try {
+      return await rig.promote(committable)
+    } catch (error) {
+      if (!isPawlError(error) || error.kind !== 'Retryable') throw error
+    }
+  }
+}
+
+/** What can befall one request. */
+export const faults = [
+  'the request is not sent',
+  'its answer is lost',
+  'the process dies before it',
+  'the process dies after it',
+] as const
+
+/**
+ * Strikes at one request; a dead process sends nothing more, not even an abort. A question that is asked again until a
+ * transaction has come to its end counts once, for how often it is asked is chance.
+ */
+export function striking(fault: (typeof faults)[number], at: number, onStrike: (name: string) => void): Disturbance {
+  let dead = false
+  let index = -1
+  let previous = ''
+  return async (request, act) => {
+    if (dead) throw new PawlError('BROKER_UNREACHABLE', 'the process is dead')
+    const again = request.apiName === 'DescribeTransactions' && previous === request.apiName
+    if (!again) index++
+    previous = request.apiName
+    if (index !== at || again) return act()
+    onStrike(request.apiName)
+    dead = fault.startsWith('the process')
+    const sent = fault.endsWith('lost') || fault.endsWith('after it')
+    if (sent) await act()
+    throw new PawlError(sent ? 'UNKNOWN_RESULT' : 'BROKER_UNREACHABLE', request.apiName)
   }
 }

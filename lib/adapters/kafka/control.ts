@@ -9,19 +9,17 @@
 import { PawlError } from '../../model/errors.ts'
 import type { Marker } from '../../model/manifest.ts'
 import { RecordBatchEncoder } from '../../model/record-batch.ts'
-import { decodeBatches } from '../../model/record-decode.ts'
-import { isLeaderRetry, kafkaCode, kafkaError } from './codes.ts'
+import { kafkaCode, kafkaError } from './codes.ts'
+import { ControlPartition } from './control-partition.ts'
 import type { KafkaLink, TopicLayout } from './link.ts'
-import { fetchCommitted, listOffset, type OffsetKind } from './partition-requests.ts'
+import { isTorn, noteKey } from './notes.ts'
 import { patience } from './patience.ts'
 import type { ReadyBatch } from './staged.ts'
 import { createPartitions, createTopic, describeConfigs } from './topic-requests.ts'
-import type { WireRequest } from './wire.ts'
 
 const markerVersion = 1
 /** Offsets looked at first, from the end: some thirty markers with their transaction ends. */
 const firstSpan = 64n
-const fetchBytesMax = 1024 * 1024
 /** How long a topic that was just created may stay unknown to the broker asked. */
 const absentPatienceMs = 2000
 const createTimeoutMs = 30_000
@@ -85,6 +83,8 @@ export interface FoundMarker {
   readonly marker: Marker
   /** Ids of the topics that rows went to up to its epoch, by name. */
   readonly topicIds: TopicIds
+  /** The transaction after it was committed, and aborted where its end had been missing for too long. */
+  readonly torn: boolean
 }
 /** Topic ids by topic name. */
 export type TopicIds = Readonly<Record<string, string>>
@@ -94,7 +94,7 @@ export function markerBatch(
   options: ControlOptions,
   lane: number,
   id: string,
-  { marker, topicIds }: Omit<FoundMarker, 'marker'> & { readonly marker: Marker | null },
+  { marker, topicIds }: { readonly marker: Marker | null; readonly topicIds: TopicIds },
 ): ReadyBatch {
   const encoder = new RecordBatchEncoder({ capacity: 1024 })
   const text = marker === null ? null : JSON.stringify({ version: markerVersion, ...plain(marker), topicIds })
@@ -124,19 +124,39 @@ export async function readMarker(
   id: string,
   known?: TopicLayout,
 ): Promise<FoundMarker | null | 'unstable'> {
-  const layout = known ?? (await present(link, options.topic))
-  const leader = layout?.leaders[lane]
-  if (leader === undefined) return null
-  const partition = new ControlPartition(link, options, lane, leader)
-  const [end, start] = await Promise.all([partition.offset('high-watermark'), partition.offset('earliest')])
-  if (!(await partition.stable(end))) return 'unstable'
+  const partition = await controlPartition(link, options, lane, known)
+  if (partition === null) return null
+  const [end, start, stable] = await Promise.all([
+    partition.offset('high-watermark'),
+    partition.offset('earliest'),
+    partition.offset('last-stable'),
+  ])
+  // It never goes back, so an early look is as good as a late one.
+  if (stable < end && !(await partition.stable(end))) return 'unstable'
+  let note: string | null | undefined
   for (let to = end, span = firstSpan; to > start; span *= 16n) {
     const from = span < to - start ? to - span : start
-    const value = await partition.lastValue(id, from, to)
-    if (value !== undefined) return value === null ? null : parseMarker(value, `${options.topic}/${lane}`)
+    const [last, noted] = await partition.last([id, noteKey(id)], from, to)
+    note ??= noted?.value
+    if (last?.value === null) return null
+    if (last !== undefined) {
+      const torn = isTorn(note, partition.topicId, last.offset)
+      return { ...parseMarker(last.value, `${options.topic}/${lane}`), torn }
+    }
     to = from
   }
   return null
+}
+
+/** The lane's partition; null when there is none. `known`: the control topic as it was just looked up. */
+export async function controlPartition(
+  link: KafkaLink,
+  options: ControlOptions,
+  lane: number,
+  known?: TopicLayout,
+): Promise<ControlPartition | null> {
+  const layout = known ?? (await present(link, options.topic))
+  return layout?.leaders[lane] === undefined ? null : new ControlPartition(link, options, lane, layout)
 }
 
 async function present(link: KafkaLink, topic: string): Promise<TopicLayout | undefined> {
@@ -146,7 +166,7 @@ async function present(link: KafkaLink, topic: string): Promise<TopicLayout | un
   }
 }
 
-function parseMarker(text: string, place: string): FoundMarker {
+function parseMarker(text: string, place: string): Omit<FoundMarker, 'torn'> {
   const unknown = (cause?: unknown) =>
     new PawlError('MARKER_UNKNOWN', `${place} holds ${text.slice(0, 200)}`, {}, cause)
   let value: Partial<Marker> & { readonly version?: number; readonly topicIds?: TopicIds }
@@ -160,69 +180,3 @@ function parseMarker(text: string, place: string): FoundMarker {
   if (typeof hash !== 'string') throw unknown()
   return { marker: { incarnation, epoch: epoch!, hash }, topicIds }
 }
-
-/** Reads of one control partition from its leader, repeated while leadership moves. */
-class ControlPartition {
-  readonly #link: KafkaLink
-  readonly #options: ControlOptions
-  readonly #partition: number
-  #leader: number
-
-  constructor(link: KafkaLink, options: ControlOptions, partition: number, leader: number) {
-    this.#link = link
-    this.#options = options
-    this.#partition = partition
-    this.#leader = leader
-  }
-
-  async offset(kind: OffsetKind): Promise<bigint> {
-    return (await this.#ask(listOffset(this.#options.topic, this.#partition, kind))).offset
-  }
-
-  /** True once the last stable offset has reached `end`, false when patience ends before. */
-  async stable(end: bigint): Promise<boolean> {
-    for (const patient = patience(this.#options.patienceMs); (await this.offset('last-stable')) < end; )
-      if (!(await patient.wait())) return false
-    return true
-  }
-
-  /** The value of the last committed record of `key` in `[from, to)`; undefined when there is none. */
-  async lastValue(key: string, from: bigint, to: bigint): Promise<string | null | undefined> {
-    const { topic } = this.#options
-    const keyBytes = Buffer.from(key)
-    let found: string | null | undefined
-    for (let at = from; at < to; ) {
-      const answer = await this.#ask(fetchCommitted(topic, this.#partition, at, fetchBytesMax))
-      if (answer.lastStable < to)
-        throw new PawlError('SINK_UNAVAILABLE', `${topic}/${this.#partition} went back to ${answer.lastStable}`)
-      const options = { topic, partition: this.#partition, start: at, end: to, aborted: answer.aborted }
-      const { batches, next } = decodeBatches(answer.records, options)
-      for (const batch of batches) {
-        for (let row = 0; row < batch.count; row++) {
-          if (batch.keyStarts[row] < 0) continue
-          if (!keyBytes.equals(batch.bytes.subarray(batch.keyStarts[row], batch.keyEnds[row]))) continue
-          const start = batch.valueStarts[row]
-          found = start < 0 ? null : batch.bytes.toString('utf8', start, batch.valueEnds[row])
-        }
-      }
-      // Below the last stable offset an empty answer means that compaction left nothing.
-      if (next <= at) break
-      at = next
-    }
-    return found
-  }
-
-  async #ask<T extends { readonly error: number }>(request: WireRequest<T>): Promise<T> {
-    const { topic, patienceMs } = this.#options
-    for (const patient = patience(patienceMs); ; ) {
-      const answer = this.#leader < 0 ? null : await this.#link.send(this.#leader, request)
-      if (answer?.error === kafkaCode.none) return answer
-      const error = answer?.error ?? leaderNotAvailable
-      if (!isLeaderRetry(error) || !(await patient.wait()))
-        throw kafkaError(error, `${request.apiName} of ${topic}/${this.#partition}`)
-      this.#leader = (await this.#link.topics([topic])).get(topic)?.leaders[this.#partition] ?? -1
-    }
-  }
-}
-
-const leaderNotAvailable = 5

@@ -8,23 +8,13 @@ import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { Marker, StagedPart } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
 import { giveBack } from '../shared/lent-memory.ts'
-import { type ControlOptions, type FoundMarker, markerBatch, readMarker } from './control.ts'
+import { type ControlOptions, controlPartition, type FoundMarker, markerBatch, readMarker } from './control.ts'
 import type { KafkaLink, TopicLayout } from './link.ts'
+import { mending } from './mending.ts'
 import { type ReadyBatch, stagedTopics, stagedWindows } from './staged.ts'
 import { checkedTargets } from './targets.ts'
-import {
-  type Ending,
-  type Leaders,
-  type ProducerEpoch,
-  type Transaction,
-  type TransactionOptions,
-  takeOver,
-} from './transaction.ts'
-
-/** After a take-over only replication can lag, so a control partition that is unstable then is taken for hung. */
-const graceMs = 500
-/** What mends a hung partition can hang by the same fault, while the broker is still reading its metadata. */
-const mendsMax = 3
+import { type Leaders, type Transaction, type TransactionOptions, takeOver } from './transaction.ts'
+import type { TopicPartitions } from './transaction-requests.ts'
 
 /** What a lane is: its id, its place in the control topic, its limits. */
 export interface KafkaLaneOptions {
@@ -58,8 +48,6 @@ export class KafkaLane {
   readonly #link: KafkaLink
   readonly #options: KafkaLaneOptions
   readonly #transaction: TransactionOptions
-  /** A transaction that seems to hang, and the holder that learnt how it had ended. */
-  #hung: { readonly ending: Ending; readonly producer: ProducerEpoch } | null = null
 
   constructor(link: KafkaLink, options: KafkaLaneOptions) {
     this.#link = link
@@ -77,26 +65,9 @@ export class KafkaLane {
   /** Takes the id over, then reads the marker. `topics`: where rows are to go. */
   async takeOver(topics: readonly string[]): Promise<TakenLane> {
     const { control, lane, id } = this.#options
-    for (let mends = 0; ; mends++) {
-      const { transaction, layouts } = await this.#begin(topics)
-      const ending = this.#endingOf(transaction)
-      const patience = ending === null || mends === mendsMax ? control : { ...control, patienceMs: graceMs }
-      const found = await readMarker(this.#link, patience, lane, id, layouts.get(control.topic))
-      this.#hung = found === 'unstable' && ending !== null ? { ending, producer: transaction.producer } : null
-      if (found !== 'unstable') return { transaction, found, layouts }
-      if (ending === null || mends === mendsMax) return { transaction, found: this.#stable(found), layouts }
-      await this.#mend(transaction, ending, topics)
-    }
-  }
-
-  /**
-   * How the transaction ended that may hang. A take-over makes the coordinator forget it: then it is what was learnt by
-   * the take-over before, if that one was ours.
-   */
-  #endingOf({ before, last }: Transaction): Ending | null {
-    if (before !== null || this.#hung === null || last === null) return before
-    const { producerId, epoch } = this.#hung.producer
-    return last.producerId === producerId && last.epoch === epoch ? this.#hung.ending : null
+    const { transaction, layouts } = await this.#begin(topics)
+    const found = this.#stable(await readMarker(this.#link, control, lane, id, layouts.get(control.topic)))
+    return { transaction, found, layouts }
   }
 
   /**
@@ -134,27 +105,25 @@ export class KafkaLane {
   }
 
   async #begin(topics: readonly string[]): Promise<Omit<TakenLane, 'found'>> {
-    const both = [
-      takeOver(this.#link, this.#options.id, this.#transaction),
-      this.#link.topics([this.#options.control.topic, ...topics]),
-    ] as const
+    const { id, control, lane } = this.#options
+    const looking = this.#link.topics([control.topic, ...topics])
+    const mend = mending(id, {
+      control: async () => controlPartition(this.#link, control, lane, (await looking).get(control.topic)),
+      targets: () => this.#everywhere(topics),
+    })
+    const both = [takeOver(this.#link, id, this.#transaction, mend), looking] as const
     // Neither may go on behind the back of a caller who has seen the other fail.
     await Promise.allSettled(both)
     const [transaction, layouts] = await Promise.all(both)
     return { transaction, layouts }
   }
 
-  /**
-   * Ends what the coordinator ended without telling all partitions (a broker that restarts in that moment takes
-   * partitions for deleted whose metadata it has not read yet; they would stay unreadable for ever). A transaction
-   * of the same producer over those partitions, ended the same way, ends the hung one with it.
-   */
-  async #mend(transaction: Transaction, ending: Ending, topics: readonly string[]): Promise<void> {
+  /** All partitions that the lane may have written to. */
+  async #everywhere(topics: readonly string[]): Promise<TopicPartitions[]> {
     const { control, lane } = this.#options
     const layouts = await this.#link.topics([...new Set([...this.#options.topics, ...topics])])
     const targets = [...layouts].map(([topic, { leaders }]) => ({ topic, partitions: [...leaders.keys()] }))
-    await transaction.addPartitions([...targets, { topic: control.topic, partitions: [lane] }])
-    await (ending === 'committed' ? transaction.commit() : transaction.abort())
+    return [...targets, { topic: control.topic, partitions: [lane] }]
   }
 
   #stable(found: FoundMarker | null | 'unstable'): FoundMarker | null {

@@ -1,9 +1,10 @@
 /**
- * The requests that read a control partition: where it ends, and what it holds.
+ * The requests that read a control partition: where it ends, what it holds, who writes to it.
  *
  * Format: https://kafka.apache.org/protocol#protocol_messages
  */
 import type { AbortedTransaction } from '../../model/record-decode.ts'
+import { flexibleLength, flexibleReader, flexibleString } from './flexible.ts'
 import { WireReader, type WireRequest, WireWriter } from './wire.ts'
 
 /** Which end of a partition; the last stable offset is where the oldest open transaction begins. */
@@ -92,4 +93,53 @@ function decodeFetch(answer: Buffer): FetchAnswer {
     })[0]
   })
   return partition ?? { error, lastStable: -1n, aborted: [], records: Buffer.alloc(0) }
+}
+
+/** What a partition's leader knows of a producer that wrote to it. */
+export interface PartitionProducer {
+  readonly producerId: bigint
+  /** Where its transaction begins that has no end in the partition; -1 when there is none. */
+  readonly openSince: bigint
+}
+
+/** The producers of one partition. A flexible request, there is no other version. */
+export function describeProducers(
+  topic: string,
+  partition: number,
+): WireRequest<{ readonly error: number; readonly producers: readonly PartitionProducer[] }> {
+  const index = Buffer.alloc(4)
+  index.writeInt32BE(partition)
+  const tags = Buffer.alloc(1)
+  const topics = [flexibleLength(2), flexibleString(topic), flexibleLength(2), index, tags]
+  return {
+    apiKey: 61,
+    apiVersion: 0,
+    apiName: 'DescribeProducers',
+    body: [tags, ...topics, tags],
+    decode: decodeProducers,
+  }
+}
+
+function decodeProducers(answer: Buffer): { error: number; producers: PartitionProducer[] } {
+  const reader = flexibleReader(answer)
+  reader.tags()
+  reader.int32()
+  return reader.array(() => {
+    reader.string()
+    return reader.array(() => {
+      reader.int32()
+      const error = reader.int16()
+      reader.string()
+      const producers = reader.array((): PartitionProducer => {
+        const producerId = reader.int64()
+        // Epoch, last sequence, last timestamp, epoch of the coordinator.
+        reader.bytes(4 + 4 + 8 + 4)
+        const openSince = reader.int64()
+        reader.tags()
+        return { producerId, openSince }
+      })
+      reader.tags()
+      return { error, producers }
+    })[0]
+  })[0]
 }

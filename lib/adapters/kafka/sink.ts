@@ -126,6 +126,7 @@ class KafkaSink implements Sink {
     const marker = markerAfter(committable, permit)
     const taken = await this.#lane(lane).takeOver(stagedTopics(parts).map(({ topic }) => topic))
     const found = taken.found?.marker ?? null
+    if (taken.found?.torn) throw new PawlError('TRANSACTION_TORN', `lane ${lane} after epoch ${found?.epoch}`, { lane })
     if (!sameMarker(found, prev)) return { result: 'refused', found }
     await this.#lane(lane).write(taken, marker, { parts, store: this.#options.store, healing })
     return { result: 'promoted' }

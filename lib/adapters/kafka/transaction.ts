@@ -22,6 +22,7 @@ import {
   type Producer,
   produce,
   type TopicPartitions,
+  type TransactionAnswer,
 } from './transaction-requests.ts'
 import type { WireRequest } from './wire.ts'
 
@@ -43,21 +44,7 @@ export interface TransactionOptions {
 /** Leader of each partition, by topic. */
 export type Leaders = ReadonlyMap<string, readonly number[]>
 
-/** How a transaction ended. */
-export type Ending = 'committed' | 'aborted'
-
-/** One holder of a transactional id: each take-over is the next epoch. */
-export type ProducerEpoch = Pick<Producer, 'producerId' | 'epoch'>
-
 export interface Transaction {
-  /**
-   * How the last transaction of the id ended, as its coordinator decided; null when that is not known for certain
-   * (there was none, or somebody took the id over meanwhile).
-   */
-  readonly before: Ending | null
-  readonly producer: ProducerEpoch
-  /** Who held the id before, as the coordinator had it; null when it did not say. */
-  readonly last: ProducerEpoch | null
   /** Opens the transaction on these partitions. */
   addPartitions(targets: readonly TopicPartitions[]): Promise<void>
   /** Names the producer in the batches, in place, and sends them; the order within a partition is kept. */
@@ -68,17 +55,47 @@ export interface Transaction {
 }
 
 /**
+ * Sees to the last transaction of an id while its coordinator still remembers it, in the name of who held the id then.
+ * True when something was done, so that the coordinator is to be asked again.
+ */
+export type Mend = (last: TransactionAnswer, transaction: Transaction) => Promise<boolean>
+
+/**
  * Takes the transactional id over. When it returns, every earlier transaction of the id has ended and its markers
  * are written. Throws `TRANSACTION_TIMEOUT_INVALID`, `SINK_UNAVAILABLE`, `AUTHORIZATION_FAILED`.
+ *
+ * Taking over makes the coordinator forget how the last transaction ended, and aborts one that is open. So it is asked
+ * before each try, also when another broker has become the coordinator.
  */
-export async function takeOver(link: KafkaLink, id: string, options: TransactionOptions): Promise<Transaction> {
+export async function takeOver(
+  link: KafkaLink,
+  id: string,
+  options: TransactionOptions,
+  mend: Mend = async () => false,
+): Promise<Transaction> {
+  const { timeoutMs, patienceMs, coordinator } = options
   const ask = coordinated(link, id, options)
-  const { before, last, producer } = await initialized(ask, id, options)
-  const send = sender(link, producer, options.timeoutMs)
+  const heldBy = ({ producerId, epoch }: Pick<Producer, 'producerId' | 'epoch'>) =>
+    transactionOf(link, ask, { transactionalId: id, producerId, epoch }, timeoutMs)
+  for (const patient = patience(patienceMs); ; ) {
+    const last = await ask(describeTransaction(id))
+    if (last.state.startsWith('Prepare') || (last.error === kafkaCode.none && (await mend(last, heldBy(last))))) {
+      if (await patient.wait()) continue
+      throw new PawlError('SINK_UNAVAILABLE', `the last transaction of ${id} does not come to its end`)
+    }
+    const { error, ...producer } = await ask(initProducerId(id, timeoutMs), () => kafkaCode.none)
+    if (error === kafkaCode.none) return heldBy(producer)
+    if (!isCoordinatorRetry(error) || !(await patient.wait()))
+      throw kafkaError(error, `take-over of ${id}`, null, { timeoutMs })
+    if (error !== concurrentTransactions) coordinator.node = null
+  }
+}
+
+const operationNotAttempted = 55
+const concurrentTransactions = 51
+
+function transactionOf(link: KafkaLink, ask: Coordinated, producer: Producer, timeoutMs: number): Transaction {
   return {
-    before,
-    last,
-    producer,
     async addPartitions(targets) {
       const answers = await ask(addPartitionsToTxn(producer, targets), (partitions) =>
         Math.max(0, ...partitions.map(({ error }) => (isCoordinatorRetry(error) ? error : 0))),
@@ -86,48 +103,12 @@ export async function takeOver(link: KafkaLink, id: string, options: Transaction
       // OPERATION_NOT_ATTEMPTED stands beside the partition that is at fault.
       const failed = answers.filter(({ error }) => error !== kafkaCode.none)
       const fault = failed.find(({ error }) => error !== operationNotAttempted) ?? failed[0]
-      if (fault) throw kafkaError(fault.error, `${id} on ${fault.topic}/${fault.partition}`)
+      if (fault) throw kafkaError(fault.error, `${producer.transactionalId} on ${fault.topic}/${fault.partition}`)
     },
-    send,
+    send: sender(link, producer, timeoutMs),
     commit: () => end(ask, producer, true),
     abort: () => end(ask, producer, false),
   }
-}
-
-const operationNotAttempted = 55
-const concurrentTransactions = 51
-
-/** Asks how the last transaction ended before each try, since taking over makes the coordinator forget it. */
-async function initialized(
-  ask: Coordinated,
-  id: string,
-  { timeoutMs, patienceMs }: TransactionOptions,
-): Promise<Pick<Transaction, 'before' | 'last'> & { readonly producer: Producer }> {
-  for (const patient = patience(patienceMs); ; ) {
-    const last = await ask(describeTransaction(id))
-    if (last.state.startsWith('Prepare')) {
-      if (await patient.wait()) continue
-      throw kafkaError(concurrentTransactions, `take-over of ${id}`)
-    }
-    const { error, producerId, epoch } = await ask(initProducerId(id, timeoutMs), (answer) =>
-      answer.error === concurrentTransactions ? kafkaCode.none : answer.error,
-    )
-    if (error === kafkaCode.none) {
-      const follows = last.error === kafkaCode.none && last.producerId === producerId && last.epoch + 1 === epoch
-      return {
-        before: follows ? outcomeOf(last.state) : null,
-        last: follows ? { producerId, epoch: last.epoch } : null,
-        producer: { transactionalId: id, producerId, epoch },
-      }
-    }
-    if (error !== concurrentTransactions || !(await patient.wait()))
-      throw kafkaError(error, `take-over of ${id}`, null, { timeoutMs })
-  }
-}
-
-function outcomeOf(state: string): Transaction['before'] {
-  if (state === 'CompleteCommit') return 'committed'
-  return state === 'CompleteAbort' ? 'aborted' : null
 }
 
 async function end(ask: Coordinated, producer: Producer, commit: boolean): Promise<void> {
