@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { doris } from '../../lib/adapters/doris/sink.ts'
 import { memoryStore } from '../../lib/adapters/memory/store.ts'
+import type { RejectPolicy } from '../../lib/ports/sink.ts'
 import type { Store } from '../../lib/ports/store.ts'
 import { contractCases, type Implementation } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
-import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
+import { sinkFaultContract, sinkRefusalFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
+import { refusedValue, sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
 import { contractLanes, type SinkControls, type SinkSubject } from '../../lib/testing/contracts/sink-subject.ts'
 import { type DorisDouble, dorisDouble } from '../support/doris-double.ts'
 import { duplicateModel } from '../support/doris-loads.ts'
@@ -19,12 +21,16 @@ beforeAll(async () => {
 afterAll(() => double.stop())
 
 const anything = () => true
+const welcome = (value: unknown) => value !== refusedValue
 
-const dorisSink = (format: 'json' | 'csv'): Implementation<SinkSubject> => ({
+const dorisSink = (format: 'json' | 'csv', onReject: RejectPolicy = 'park'): Implementation<SinkSubject> => ({
   name: `Doris, ${format}`,
   async fresh() {
     const table = `db.rows_${tables++}`
-    double.createTable(table, duplicateModel({ k: anything, v: anything, ts: anything }))
+    double.createTable(
+      table,
+      duplicateModel({ k: anything, v: onReject === 'park' ? anything : welcome, ts: anything }),
+    )
     const store = memoryStore()
     const spec = doris({
       connection: () => double.url,
@@ -32,6 +38,7 @@ const dorisSink = (format: 'json' | 'csv'): Implementation<SinkSubject> => ({
       row: contractRow,
       lanes: contractLanes,
       format,
+      onReject,
       columns: ['k', 'v', 'ts'],
     })
     const context = { pipeline: `p-${tables}`, incarnation: 'unused', stage: 'test', directory: null, store }
@@ -71,6 +78,30 @@ const dorisSink = (format: 'json' | 'csv'): Implementation<SinkSubject> => ({
       'never takes absent staging for success when it lost epochs',
     ].map((name) => [name, 'the marker lies in the store, so a restored table is not noticed']),
   ),
+})
+
+describe.each([dorisSink('json', 'dead-letter'), dorisSink('csv', 'dead-letter')])(
+  'a sink with dead letters: $name',
+  ({ name, fresh }) => {
+    const differences = {
+      'records what it refuses again after a restore under another id':
+        'the marker lies in the store, so a restored table is not noticed',
+    }
+    test.each(contractCases(sinkRefusalContract, { name, fresh, differences }))('$name', ({ run }) => run())
+  },
+)
+
+describe('a Doris sink with dead letters under faults', () => {
+  const { name, fresh } = dorisSink('json', 'dead-letter')
+  const cases = [sinkFaultContract, sinkRefusalFaultContract].flatMap((contract) =>
+    contractCases(contract, { name, fresh }).map(({ name: rule, run }) => ({ name: `${contract.port}: ${rule}`, run })),
+  )
+  test.each(cases)('$name', ({ run }) => run())
+})
+
+describe('a Doris sink with dead letters', () => {
+  const { name, fresh, differences } = dorisSink('csv', 'dead-letter')
+  test.each(contractCases(sinkContract, { name, fresh, differences }))('$name', ({ run }) => run())
 })
 
 describe('a Doris sink under faults', () => {

@@ -2,13 +2,14 @@
  * A double of Apache Doris's HTTP side, from its documentation: a frontend that redirects, a backend that loads.
  *
  * Strict where the real one is: credentials at both ends, `Expect: 100-continue`, the form of labels, one live load a
- * label in a database, states of transactions and the words in which it answers. It has clocks of its own: prepared
+ * label in a database, states of transactions and the words in which it answers. A refused load is an aborted one; one
+ * without rows is refused, too. It has clocks of its own: prepared
  * loads may time out, labels may be forgotten. What it knows outlives `stop` and `start`, as the frontend's journal
  * does. Tests choose what happens to the requests that come next.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type DorisRow, parseLoad, type TableModel } from './doris-loads.ts'
+import { type DorisRow, isTooBad, parseLoad, type TableModel } from './doris-loads.ts'
 
 type TxnState = 'PREPARE' | 'PRECOMMITTED' | 'COMMITTED' | 'VISIBLE' | 'ABORTED'
 
@@ -43,6 +44,8 @@ export interface DorisDouble {
   /** Labels of ended loads are forgotten, as after `streaming_label_keep_max_second`; prepared ones are aborted first. */
   forgetLabels(): void
   copyOf(table: string): () => void
+  /** How many refused rows an error log shows: what a real one does not promise. */
+  logs: number
   /** Cuts the nth request from now on; the result ends that, and tells whether it came. */
   cut(nth: number, when: 'before' | 'after'): () => boolean
   stop(): Promise<void>
@@ -58,6 +61,7 @@ export async function dorisDouble(): Promise<DorisDouble> {
   const tables = new Map<string, TableModel>()
   const visible = new Map<string, readonly DorisRow[]>()
   const txns = new Map<number, Txn>()
+  const errorLogs = new Map<number, string>()
   const misdeeds: DorisMisdeed[] = []
   const requests: string[] = []
   let ids = 1000
@@ -83,13 +87,19 @@ export async function dorisDouble(): Promise<DorisDouble> {
       return { TxnId: -1, Label: label, Status: 'Label Already Exists', ExistingJobStatus: status, Message }
     }
     const parsed = parseLoad(model, headers, body)
-    if ('fault' in parsed) {
-      const ErrorURL = `http://127.0.0.1:${backendPort}/api/_load_error_log?fault=${encodeURIComponent(parsed.fault)}`
-      return { Status: 'Fail', Message: '[DATA_QUALITY_ERROR]too many filtered rows', ErrorURL }
-    }
-    const twoPhase = headers.two_phase_commit === 'true'
-    const txn: Txn = { id: ids++, label, table, rows: parsed.rows, state: 'PRECOMMITTED' }
+    const numbers = { NumberTotalRows: parsed.rows.length + parsed.faults.length, NumberLoadedRows: parsed.rows.length }
+    const txn: Txn = { id: ids++, label, table, rows: parsed.rows, state: 'ABORTED' }
     txns.set(txn.id, txn)
+    if (isTooBad(parsed, headers)) {
+      errorLogs.set(txn.id, parsed.faults.slice(0, double.logs).join('\n'))
+      const ErrorURL = `http://127.0.0.1:${backendPort}/api/_load_error_log?file=${txn.id}`
+      const Message = '[DATA_QUALITY_ERROR]too many filtered rows'
+      return { TxnId: txn.id, Label: label, Status: 'Fail', Message, ...numbers, ErrorURL }
+    }
+    if (parsed.rows.length === 0)
+      return { TxnId: txn.id, Label: label, Status: 'Fail', Message: 'all partitions have no load data', ...numbers }
+    const twoPhase = headers.two_phase_commit === 'true'
+    txn.state = 'PRECOMMITTED'
     if (!twoPhase) publish(txn)
     return { TxnId: txn.id, Label: label, TwoPhaseCommit: String(twoPhase), Status: 'Success', Message: 'OK' }
   }
@@ -113,7 +123,8 @@ export async function dorisDouble(): Promise<DorisDouble> {
   const serve = async (request: IncomingMessage, response: ServerResponse, atBackend: boolean) => {
     const url = new URL(request.url!, 'http://doris')
     requests.push(`${request.method} ${url.pathname}`)
-    if (url.pathname === '/api/_load_error_log') return void response.end(url.searchParams.get('fault'))
+    if (url.pathname === '/api/_load_error_log')
+      return void response.end(errorLogs.get(Number(url.searchParams.get('file'))))
     if (request.headers.authorization !== authorization) return void response.writeHead(401).end('need auth')
     const deed = deedOf(request, url)
     if (deed === 'load' && !atBackend) {
@@ -153,6 +164,7 @@ export async function dorisDouble(): Promise<DorisDouble> {
     },
     misdeeds,
     requests,
+    logs: 3,
     createTable: (name, model) => void tables.set(name, model),
     rows: (table) => visible.get(table) ?? [],
     txns: (label = /./) => [...txns.values()].filter((txn) => label.test(txn.label)),

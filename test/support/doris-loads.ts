@@ -2,7 +2,8 @@
  * How the double of Doris reads the body of a stream load, and what its table models make of rows.
  *
  * JSON lines by name or by `jsonpaths`, CSV by separators and `columns`; the delete sign as a hidden column or by
- * `merge_type: MERGE`. Strict mode: one bad row fails the load.
+ * `merge_type: MERGE`. Strict mode: a bad row is filtered, and too many of those (`max_filter_ratio`) fail the load, whose
+ * error log then shows rows, each with its reason.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 
@@ -39,32 +40,51 @@ export function uniqueModel(key: readonly string[], columns: TableModel['columns
   }
 }
 
-/** The rows of a body, or why it is refused. */
-export function parseLoad(
-  model: TableModel,
-  headers: IncomingHttpHeaders,
-  body: string,
-): { readonly rows: readonly DorisRow[] } | { readonly fault: string } {
-  const columns = headers.columns === undefined ? null : String(headers.columns).split(',')
-  const rows = headers.format === 'csv' ? csvRows(headers, columns ?? [], body) : jsonRows(headers, columns, body)
-  for (const [index, row] of rows.entries()) {
-    for (const [name, value] of Object.entries(row)) {
-      const check = model.columns[name]
-      if (check === undefined) return { fault: `column ${name} is not in the table, line ${index}` }
-      if (!check(value))
-        return { fault: `column_name[${name}], the value does not fit. src line [${value}]; line ${index}` }
-    }
-  }
-  return { rows }
+/** What becomes of a body. */
+export interface ParsedLoad {
+  /** Those that fit the table. */
+  readonly rows: readonly DorisRow[]
+  /** A line of the error log for each of the others. */
+  readonly faults: readonly string[]
 }
 
-function jsonRows(headers: IncomingHttpHeaders, columns: readonly string[] | null, body: string): DorisRow[] {
+/** The rows of a body, and what is wrong with others. */
+export function parseLoad(model: TableModel, headers: IncomingHttpHeaders, body: string): ParsedLoad {
+  const columns = headers.columns === undefined ? null : String(headers.columns).split(',')
+  const delimiter = headers.format === 'csv' ? unescaped(String(headers.line_delimiter)) : '\n'
+  const lines = body.split(delimiter).slice(0, -1)
+  const rows = headers.format === 'csv' ? csvRows(headers, columns ?? [], lines) : jsonRows(headers, columns, lines)
+  const faults = rows.map((row) => faultOf(model, row))
+  return {
+    rows: rows.filter((_, index) => faults[index] === null),
+    faults: faults.flatMap((fault, index) =>
+      fault === null ? [] : [`Reason: ${fault}. src line [${lines[index]}]; `],
+    ),
+  }
+}
+
+/** Whether a load of these is refused as a whole. */
+export function isTooBad({ rows, faults }: ParsedLoad, headers: IncomingHttpHeaders): boolean {
+  return faults.length > Number(headers.max_filter_ratio ?? 0) * (rows.length + faults.length)
+}
+
+function faultOf(model: TableModel, row: DorisRow): string | null {
+  for (const [name, value] of Object.entries(row)) {
+    const check = model.columns[name]
+    if (check === undefined) return `column ${name} is not in the table`
+    if (!check(value)) return `column_name[${name}], the value does not fit: [${value}]`
+  }
+  return null
+}
+
+function jsonRows(
+  headers: IncomingHttpHeaders,
+  columns: readonly string[] | null,
+  lines: readonly string[],
+): DorisRow[] {
   const paths = headers.jsonpaths === undefined ? null : (JSON.parse(String(headers.jsonpaths)) as string[])
   const hidden = headers.hidden_columns === undefined ? [] : String(headers.hidden_columns).split(',')
-  const documents = body
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  const documents = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
   return documents.map((document) => {
     if (paths === null || columns === null) return document
     const picked = paths.map((path, index) => [columns[index]!, document[path.slice(2)] ?? null] as const)
@@ -72,10 +92,9 @@ function jsonRows(headers: IncomingHttpHeaders, columns: readonly string[] | nul
   })
 }
 
-function csvRows(headers: IncomingHttpHeaders, columns: readonly string[], body: string): DorisRow[] {
+function csvRows(headers: IncomingHttpHeaders, columns: readonly string[], lines: readonly string[]): DorisRow[] {
   const separator = unescaped(String(headers.column_separator))
   const names = columns.filter((name) => !name.includes('='))
-  const lines = body.split(unescaped(String(headers.line_delimiter))).slice(0, -1)
   return lines.map((line) => {
     const cells = line.split(separator)
     return Object.fromEntries(names.map((name, index) => [name, cells[index] === '\\N' ? null : cells[index]]))

@@ -6,7 +6,7 @@
  * `DatabaseTransactionMgr` of the frontend. An answer that is not understood is no success and no failure: the
  * caller reads the state of the label.
  */
-import { PawlError } from '../../model/errors.ts'
+import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { DorisAnswer, DorisHttp } from './http.ts'
 import { type DorisForm, formatHeaders } from './rows.ts'
 
@@ -26,6 +26,18 @@ export interface DorisLoads {
   /** True when it is committed, by this call or an earlier one; false when the state of its label must tell. */
   commit(form: DorisForm, txnId: string): Promise<boolean>
   abort(form: DorisForm, txnId: string): Promise<void>
+  /**
+   * Why Doris refuses rows, by a load under a label of its own that is aborted at once; null when it takes them. One that
+   * cannot be aborted now, Doris aborts by its own clock. Throws `SINK_SCHEMA_INVALID`, `SINK_UNAVAILABLE`.
+   */
+  probe(form: DorisForm, label: string, rows: readonly string[]): Promise<LoadRefusal | null>
+}
+
+/** Why Doris refuses rows. */
+export interface LoadRefusal {
+  readonly error: PawlError
+  /** Its error log, or the beginning of it: a line for each of some of the rows. */
+  readonly log: string
 }
 
 const states: ReadonlySet<string> = new Set([
@@ -37,8 +49,10 @@ const states: ReadonlySet<string> = new Set([
   'UNKNOWN',
 ] satisfies LabelState[])
 
+const rowsPerPiece = 1000
 const errorLogMs = 5000
 const errorLogChars = 300
+const errorLogCharsMax = 1024 * 1024
 
 /** Loads through these requests; `timeoutMs` bounds what Doris itself waits. */
 export function dorisLoads(sink: string, http: DorisHttp, timeoutMs: number): DorisLoads {
@@ -46,20 +60,25 @@ export function dorisLoads(sink: string, http: DorisHttp, timeoutMs: number): Do
     const headers = { txn_id: txnId, txn_operation: operation }
     return http({ method: 'PUT', path: `/api/${databaseOf(form)}/_stream_load_2pc`, headers })
   }
+  const load = async (form: DorisForm, label: string, body: () => AsyncIterable<Buffer>) => {
+    const [database, table] = parts(form)
+    const headers = {
+      ...formatHeaders(form),
+      label,
+      two_phase_commit: 'true',
+      strict_mode: 'true',
+      max_filter_ratio: '0',
+      timezone: 'UTC',
+      timeout: String(Math.ceil(timeoutMs / 1000)),
+    }
+    const answer = await http({ method: 'PUT', path: `/api/${database}/${table}/_stream_load`, headers, body })
+    return answerOf(answer, sink, form)
+  }
   return {
     async prepare(form, label, body) {
-      const [database, table] = parts(form)
-      const headers = {
-        ...formatHeaders(form),
-        label,
-        two_phase_commit: 'true',
-        strict_mode: 'true',
-        max_filter_ratio: '0',
-        timezone: 'UTC',
-        timeout: String(Math.ceil(timeoutMs / 1000)),
-      }
-      const answer = await http({ method: 'PUT', path: `/api/${database}/${table}/_stream_load`, headers, body })
-      return prepared(answer, sink, form)
+      const answer = await load(form, label, body)
+      if (answer !== null && 'error' in answer) throw answer.error
+      return answer
     },
     async state(form, label) {
       const path = `/api/${databaseOf(form)}/get_load_state?label=${encodeURIComponent(label)}`
@@ -77,10 +96,32 @@ export function dorisLoads(sink: string, http: DorisHttp, timeoutMs: number): Do
     async abort(form, txnId) {
       await finish(form, txnId, 'abort')
     },
+    async probe(form, label, rows) {
+      const answer = await load(form, label, () => piecesOf(rows))
+      if (answer === null) throw unavailable(sink, `label ${label} is taken`)
+      if ('error' in answer) return answer
+      await finish(form, answer.txnId, 'abort').catch(unlessRetryable)
+      return null
+    },
   }
 }
 
-async function prepared({ fields, text }: DorisAnswer, sink: string, form: DorisForm): Promise<PreparedLoad | null> {
+async function* piecesOf(rows: readonly string[]): AsyncIterable<Buffer> {
+  for (let at = 0; at < rows.length; at += rowsPerPiece) yield Buffer.from(rows.slice(at, at + rowsPerPiece).join(''))
+}
+
+/** For what may fail for now: null then. */
+export function unlessRetryable(error: unknown): null {
+  if (isPawlError(error) && error.kind === 'Retryable') return null
+  throw error
+}
+
+/** Null: the label is taken, by whom is not said. */
+async function answerOf(
+  { fields, text }: DorisAnswer,
+  sink: string,
+  form: DorisForm,
+): Promise<PreparedLoad | LoadRefusal | null> {
   const message = String(fields.Message ?? fields.msg ?? '')
   switch (fields.Status) {
     case 'Success': {
@@ -93,27 +134,29 @@ async function prepared({ fields, text }: DorisAnswer, sink: string, form: Doris
       return txnId === undefined ? null : { txnId }
     }
     case 'Fail':
-      throw await refusal(sink, form, message, String(fields.ErrorURL ?? ''))
+      return refusal(sink, form, message, String(fields.ErrorURL ?? ''))
     default:
       throw unavailable(sink, `a load ended as ${text.slice(0, 300)}`)
   }
 }
 
-async function refusal(sink: string, { table }: DorisForm, message: string, errorUrl: string): Promise<PawlError> {
+async function refusal(sink: string, { table }: DorisForm, message: string, errorUrl: string): Promise<LoadRefusal> {
   const quality = /too many filtered rows|DATA_QUALITY_ERROR|Encountered unqualified data/i.test(message)
   const schema = /unknown (table|column|database)|does ?n[o']t exist|not found in table|no such column/i.test(message)
-  if (!quality && !schema) return unavailable(sink, message)
-  const row = quality ? await firstError(errorUrl) : ''
-  const reason = `${message}${row === '' ? '' : `: ${row}`}`
+  if (!quality && !schema) throw unavailable(sink, message)
+  const log = quality ? await errorLogAt(errorUrl) : ''
+  const reason = `${message}${log === '' ? '' : `: ${log.slice(0, errorLogChars)}`}`
   const code = quality ? 'ROWS_REFUSED' : 'SINK_SCHEMA_INVALID'
-  return new PawlError(code, `sink ${sink}, table ${table}: ${reason}`, { sink, table, reason })
+  const error = new PawlError(code, `sink ${sink}, table ${table}: ${reason}`, { sink, table, reason })
+  if (!quality) throw error
+  return { error, log }
 }
 
-/** Which row and column, Doris says at an address of its own; a refusal without that is still one. */
-async function firstError(errorUrl: string): Promise<string> {
+/** Which rows and columns, Doris says at an address of its own; a refusal without that is still one. */
+async function errorLogAt(errorUrl: string): Promise<string> {
   try {
     const answer = await fetch(errorUrl, { signal: AbortSignal.timeout(errorLogMs) })
-    return answer.ok ? (await answer.text()).trim().slice(0, errorLogChars) : `see ${errorUrl}`
+    return answer.ok ? (await answer.text()).trim().slice(0, errorLogCharsMax) : `see ${errorUrl}`
   } catch {
     return errorUrl === '' ? '' : `see ${errorUrl}`
   }

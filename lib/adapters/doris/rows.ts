@@ -2,8 +2,8 @@
  * From staged blocks to the body of a stream load: JSON lines or CSV, read from the store piece by piece.
  *
  * A cell is staged as JSON text, which holds no raw tab or newline. For an upsert only the last row of each key is
- * sent: within one load Doris does not promise which of two rows of a key wins. A tombstone has its key columns and
- * the delete sign alone.
+ * sent: within one load Doris does not promise which of two rows of a key wins. Where rows are left out, it is the last
+ * of the others. A tombstone has its key columns and the delete sign alone.
  */
 import type { StagedPart } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
@@ -72,15 +72,23 @@ function pathsOf(columns: readonly string[]): string {
   return JSON.stringify(columns.map((column) => `$.${column}`))
 }
 
-/** The rows of a part as a body. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */
-export async function* bodyOf(store: Store, part: StagedPart, form: DorisForm): AsyncIterable<Buffer> {
-  const last = form.mode === 'upsert' ? await lastRows(store, part, form) : null
+/** Positions of rows within their part. */
+export type PartRows = ReadonlySet<number>
+
+/** The rows of a part as a body, without some. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */
+export async function* bodyOf(
+  store: Store,
+  part: StagedPart,
+  form: DorisForm,
+  without: PartRows = new Set(),
+): AsyncIterable<Buffer> {
+  const isSent = await sending(store, part, form, without)
   let row = 0
   let piece = ''
   for await (const block of blocksOf(store, part)) {
-    const lineOf = form.format === 'csv' ? csvLines(form, block) : jsonLines(form, block)
+    const lineOf = linesOf(form, block)
     for (const cells of rowsIn(block)) {
-      if (last === null || last.get(keyOf(cells, form)) === row) piece += lineOf(cells)
+      if (isSent(cells, row)) piece += lineOf(cells)
       row++
       if (piece.length < pieceBytes) continue
       yield Buffer.from(piece)
@@ -90,12 +98,69 @@ export async function* bodyOf(store: Store, part: StagedPart, form: DorisForm): 
   if (piece !== '') yield Buffer.from(piece)
 }
 
+/** One row of a body. */
+export interface SentRow {
+  /** Position within the part. */
+  readonly row: number
+  /** As it stands in the body. */
+  readonly line: string
+  /** Key columns, or the whole row where there are none. */
+  readonly key: string
+  /** JSON by column, whatever the format. */
+  readonly value: string
+}
+
+/** The rows of a body by block, if `wanted`. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */
+export async function* sentBlocks(
+  store: Store,
+  part: StagedPart,
+  form: DorisForm,
+  without: PartRows,
+  wanted: (row: number) => boolean,
+): AsyncIterable<readonly SentRow[]> {
+  const isSent = await sending(store, part, form, without)
+  let row = 0
+  for await (const block of blocksOf(store, part)) {
+    const [lineOf, jsonOf] = [linesOf(form, block), jsonLines(form, block)]
+    const rows: SentRow[] = []
+    for (const cells of rowsIn(block)) {
+      const at = row++
+      if (!wanted(at) || !isSent(cells, at)) continue
+      const value = jsonOf(cells).trimEnd()
+      rows.push({ row: at, line: lineOf(cells), key: keyTextOf(form, block, cells) ?? value, value })
+    }
+    yield rows
+  }
+}
+
+function keyTextOf({ mode, key }: DorisForm, { columns }: RowBlock, cells: readonly string[]): string | null {
+  if (key.length === 0) return null
+  const shift = mode === 'upsert' ? 1 : 0
+  const pairs = key.map((name) => `${name}=${cells[columns.indexOf(name) + shift] ?? ''}`)
+  return pairs.join(', ')
+}
+
+/** Which rows of a part are sent. */
+async function sending(store: Store, part: StagedPart, form: DorisForm, without: PartRows) {
+  const last = form.mode === 'upsert' ? await lastRows(store, part, form, without) : null
+  return (cells: readonly string[], row: number) =>
+    !without.has(row) && (last === null || last.get(keyOf(cells, form)) === row)
+}
+
 /** By key, which row of the part is the last one. */
-async function lastRows(store: Store, part: StagedPart, form: DorisForm): Promise<ReadonlyMap<string, number>> {
+async function lastRows(
+  store: Store,
+  part: StagedPart,
+  form: DorisForm,
+  without: PartRows,
+): Promise<ReadonlyMap<string, number>> {
   const last = new Map<string, number>()
   let row = 0
   for await (const block of blocksOf(store, part))
-    for (const cells of rowsIn(block)) last.set(keyOf(cells, form), row++)
+    for (const cells of rowsIn(block)) {
+      if (!without.has(row)) last.set(keyOf(cells, form), row)
+      row++
+    }
   return last
 }
 
@@ -110,7 +175,10 @@ function* rowsIn({ lines }: RowBlock): Iterable<string[]> {
 /** Key columns come first, after the mark of a tombstone. */
 const keyOf = (cells: readonly string[], { key }: DorisForm) => cells.slice(1, key.length + 1).join('\t')
 
-type LineOf = (cells: string[]) => string
+type LineOf = (cells: readonly string[]) => string
+
+const linesOf = (form: DorisForm, block: RowBlock): LineOf =>
+  form.format === 'csv' ? csvLines(form, block) : jsonLines(form, block)
 
 function jsonLines({ mode, key }: DorisForm, { columns }: RowBlock): LineOf {
   const names = columns.map((name) => `${JSON.stringify(name)}:`)

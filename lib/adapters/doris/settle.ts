@@ -14,9 +14,10 @@ import type { Store } from '../../ports/store.ts'
 import { type DorisLoads, unavailable } from './loads.ts'
 import { bodyOf, type DorisForm } from './rows.ts'
 
-/** What a staged part says of itself; version 1. */
+/** What a staged part says of itself. */
 export interface DorisHandle {
-  readonly version: 1
+  /** 1: refused rows stop the promotion; 2: it is decided which rows are left out, before the rest is committed. */
+  readonly version: 1 | 2
   readonly form: DorisForm
   readonly label: string
   /** Of the load that was prepared when it was staged; null when Doris did not answer then. */
@@ -35,12 +36,30 @@ export interface SettleOptions {
   noteAttempt(): Promise<void>
 }
 
-const turnsMax = 6
+/** How often the state of a label is asked for. */
+export const turnsMax = 6
 
 /** Throws `SINK_UNAVAILABLE`, `LABEL_FORGOTTEN`, and what preparing throws. */
 export async function settle(part: StagedPart, options: SettleOptions): Promise<void> {
-  const { loads, store, committable } = options
+  const { store, committable } = options
   const { form, label, txnId } = handleOf(part, committable)
+  await settleLoad({ form, label, txnId, body: () => bodyOf(store, part, form) }, options)
+}
+
+/** A load under a label, and the transaction that is known to be it. */
+export interface LabelledLoad {
+  readonly form: DorisForm
+  readonly label: string
+  readonly txnId: string | null
+  readonly body: () => AsyncIterable<Buffer>
+}
+
+/** Commits a load, prepared before or now. Throws as `settle`. */
+export async function settleLoad(
+  { form, label, txnId, body }: LabelledLoad,
+  options: Omit<SettleOptions, 'store'>,
+): Promise<void> {
+  const { loads, committable } = options
   let { attempted } = options
   let known = txnId
   const commit = async (id: string) => {
@@ -49,7 +68,7 @@ export async function settle(part: StagedPart, options: SettleOptions): Promise<
     return loads.commit(form, id)
   }
   const prepare = async () => {
-    known = (await loads.prepare(form, label, () => bodyOf(store, part, form)))?.txnId ?? null
+    known = (await loads.prepare(form, label, body))?.txnId ?? null
   }
   for (let turn = 0; turn < turnsMax; turn++) {
     const state = await loads.state(form, label)
@@ -79,7 +98,7 @@ export async function settle(part: StagedPart, options: SettleOptions): Promise<
 /** The handle of a part. Throws `STEP_INPUT_INVALID` for one of another version. */
 export function handleOf({ handle }: StagedPart, { sink }: { readonly sink: string }): DorisHandle {
   const known = handle as DorisHandle | null
-  if (known?.version === 1) return known
+  if (known?.version === 1 || known?.version === 2) return known
   throw new PawlError('STEP_INPUT_INVALID', `staged output of sink ${sink} is of another version`, { sink })
 }
 

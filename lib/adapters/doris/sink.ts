@@ -4,27 +4,32 @@
  * Rows wait in the store, and in a load that is prepared in Doris as soon as they are staged: a promote commits that
  * load. Doris has no transaction over two tables, so the marker lies in the store of the pipeline and moves when all
  * loads of the epoch are committed; that no load is committed twice rests on Doris's labels (`settle.ts`). Hence a
- * Doris that was restored from a backup is not noticed, and readers may see an epoch load by load.
+ * Doris that was restored from a backup is not noticed, and readers may see an epoch load by load. What becomes of
+ * refused rows was said when their part was staged, so that all who promote it do the same (`settle-decided.ts`).
  */
 import { createHash } from 'node:crypto'
 import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { Committable, Marker, StagedPart } from '../../model/manifest.ts'
-import type { PromoteResult, Sink, StageContext, StageWriter } from '../../ports/sink.ts'
+import type { PromoteResult, RejectPolicy, Sink, StageContext, StageWriter } from '../../ports/sink.ts'
 import type { CustomSinkSpec, OpenContext } from '../../ports/spec.ts'
+import type { Store } from '../../ports/store.ts'
 import { addressOf, type DatabaseConnection } from '../shared/database-address.ts'
 import { markerAfter, sameMarker } from '../shared/markers.ts'
 import { blockWriter } from '../shared/row-blocks.ts'
 import { secretsIn } from '../shared/secret.ts'
-import { rowsWritten, type StoreMarkers, storeMarkers } from '../shared/store-markers.ts'
+import { type LanePlace, refusedCount, rowsWritten, type StoreMarkers, storeMarkers } from '../shared/store-markers.ts'
 import { type TableOptions, tableForm, tableMaker } from '../shared/table-options.ts'
 import { type RowMaker, rowEncoder } from '../shared/table-rows.ts'
 import { dorisHttp } from './http.ts'
-import { type DorisLoads, dorisLoads } from './loads.ts'
+import { type DorisLoads, dorisLoads, unlessRetryable } from './loads.ts'
+import { refusalBudget } from './refusals.ts'
 import { bodyOf, cellText, csvCellText, type DorisForm, plainColumns } from './rows.ts'
 import { type DorisHandle, handleOf, settle } from './settle.ts'
+import { settleDecided } from './settle-decided.ts'
 
 /** A table of Doris. */
-export interface DorisOptions<K, V> extends Pick<TableOptions<K, V>, 'row' | 'key' | 'keyRow' | 'lanes' | 'timeoutMs'> {
+export interface DorisOptions<K, V>
+  extends Pick<TableOptions<K, V>, 'row' | 'key' | 'keyRow' | 'lanes' | 'onReject' | 'timeoutMs'> {
   /** `http://user:password@frontend:8030` (`https:` for TLS: `?sslmode=require`), a function that gives it, or its parts. */
   readonly connection: DatabaseConnection
   /** `database.table`. */
@@ -52,17 +57,18 @@ const labelCharsMax = 128
 /** Describes a table of Doris. Throws `PIPELINE_INVALID` for options that contradict each other. */
 export function doris<V, K = unknown>(options: DorisOptions<K, V>): CustomSinkSpec<K, V> {
   const form = dorisForm(options)
-  const { connection, lanes = 1, timeoutMs = 60_000, onForgotten = 'fail' } = options
+  const { connection, lanes = 1, timeoutMs = 60_000, onForgotten = 'fail', onReject = 'park' } = options
   return Object.freeze({
     kind: 'sink',
     type: 'doris',
     guarantee: 'exactly-once',
+    onReject,
     lanes,
     resources: secretsIn(connection),
     async open(sink, context) {
       const address = () => addressOf(connection, { sink, protocols: ['http:', 'https:'], port: 8030 })
       const loads = dorisLoads(sink, dorisHttp({ sink, timeoutMs, address }), timeoutMs)
-      return dorisSink(sink, context, { form, maker: tableMaker(options), loads, onForgotten })
+      return dorisSink(sink, context, { form, maker: tableMaker(options), loads, onForgotten, onReject })
     },
   } satisfies CustomSinkSpec<K, V>)
 }
@@ -83,6 +89,7 @@ interface Target {
   readonly maker: RowMaker
   readonly loads: DorisLoads
   readonly onForgotten: 'fail' | 'append-again'
+  readonly onReject: RejectPolicy
 }
 
 function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target: Target): Sink {
@@ -96,7 +103,8 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
       const writer = blockWriter(context, rowEncoder(form, maker, encode, context.lanes), blocks, null)
       return preparing(writer, async (part) => {
         const label = labelOf([stage, pipeline, sink], part.lane, context)
-        return { version: 1, form, label, txnId: await prepareEarly(loads, form, label, part) }
+        const txnId = await prepareEarly(target, label, () => bodyOf(store, part, form))
+        return { version: target.onReject === 'dead-letter' ? 2 : 1, form, label, txnId }
       })
     },
     async base(lane, marker) {
@@ -105,12 +113,12 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
     async promote(committable, permit): Promise<PromoteResult> {
       const { lane, prev } = committable
       const next = markerAfter(committable, permit)
-      const found = await promoteParts(markers, committable, next, (part, attempted, noteAttempt) =>
-        settle(part, { loads, store, committable, onForgotten: target.onForgotten, attempted, noteAttempt }),
-      )
-      if (!sameMarker(found, prev)) return { result: 'refused', found }
-      const { marker: now } = await markers.move(lane, prev, next)
-      return sameMarker(now, next) ? { result: 'promoted' } : { result: 'refused', found: now }
+      const place = await promoteParts(markers, committable, next, settling(store, markers, target))
+      if (!sameMarker(place.marker, prev)) return { result: 'refused', found: place.marker }
+      const now = await markers.move(lane, prev, next, place.since)
+      if (!sameMarker(now.marker, next)) return { result: 'refused', found: now.marker }
+      const refused = refusedCount(now, next)
+      return refused === 0 ? { result: 'promoted' } : { result: 'promoted', refused }
     },
     async marker(lane) {
       return (await markers.look(lane)).marker
@@ -118,6 +126,8 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
     async reassign(lane, from, to) {
       return (await markers.move(lane, from, to)).marker
     },
+    refused: markers.refused,
+    forget: markers.forget,
     async discard(parts) {
       for (const part of parts) {
         const { txnId, form: staged } = handleOf(part, { sink })
@@ -127,10 +137,22 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
     },
     async close() {},
   }
+}
 
-  /** A preparation is work saved, no duty: the rows are in the store. Rows that Doris refuses fail the attempt. */
-  function prepareEarly(to: DorisLoads, of: DorisForm, label: string, part: StagedPart): Promise<string | null> {
-    return to.prepare(of, label, () => bodyOf(store, part, of)).then((load) => load?.txnId ?? null, unlessRetryable)
+/**
+ * A preparation is work saved, no duty: the rows are in the store. Rows that Doris refuses fail the attempt, unless they
+ * are to be left out when it is promoted.
+ */
+async function prepareEarly(
+  { loads, form, onReject }: Target,
+  label: string,
+  body: () => AsyncIterable<Buffer>,
+): Promise<string | null> {
+  try {
+    return (await loads.prepare(form, label, body))?.txnId ?? null
+  } catch (error) {
+    if (onReject === 'dead-letter' && isPawlError(error) && error.code === 'ROWS_REFUSED') return null
+    return unlessRetryable(error)
   }
 }
 
@@ -149,30 +171,67 @@ function preparing(writer: StageWriter, handle: (part: StagedPart) => Promise<Do
   }
 }
 
-type SettlePart = (part: StagedPart, attempted: boolean, noteAttempt: () => Promise<void>) => Promise<void>
+/** A part that is to be settled, and where its lane stands. */
+interface OpenPart {
+  readonly part: StagedPart
+  readonly committable: Committable
+  readonly next: Marker
+  readonly place: LanePlace
+  /** Rows of the lane's output that come before the part. */
+  readonly firstRow: number
+  /** What is noted before its commit is attempted, and whether it is. */
+  readonly attempt: number
+  readonly attempted: boolean
+}
+
+/** False when the lane has moved on. */
+type SettlePart = (open: OpenPart) => Promise<boolean>
+
+/** Settles parts of one promotion. */
+function settling(store: Store, markers: StoreMarkers, { loads, onForgotten }: Target): SettlePart {
+  const budget = refusalBudget()
+  return async ({ part, committable, next, place, firstRow, attempt, attempted }) => {
+    const { lane } = committable
+    const needs = { loads, store, committable, onForgotten }
+    if (handleOf(part, committable).version === 1) {
+      await settle(part, { ...needs, attempted, noteAttempt: () => markers.note(lane, place, next, attempt) })
+      return true
+    }
+    return settleDecided(part, {
+      ...{ ...needs, incarnation: next.incarnation, budget, firstRow },
+      decided: attempted ? await markers.noted(lane, place, next, attempt) : null,
+      decide: (refused) => markers.decide(lane, place, next, attempt, refused),
+      countNoted: async () => (await markers.noted(lane, place, next)).length,
+    })
+  }
+}
 
 /**
- * Settles the parts that are not noted as settled, in order, as long as the marker is `prev`; answers with the marker.
- * Part k has two steps: 2k + 1, its commit was attempted; 2k + 2, it is settled.
+ * Settles the parts that are not noted as settled, in order, as long as the marker is `prev`; answers with where the
+ * lane stood when they were. Part k has two steps: 2k + 1, its commit was attempted; 2k + 2, it is settled.
  */
 async function promoteParts(
   markers: StoreMarkers,
-  { lane, prev, parts }: Committable,
+  committable: Committable,
   next: Marker,
   settlePart: SettlePart,
-): Promise<Marker | null> {
+): Promise<LanePlace> {
+  const { lane, prev, parts } = committable
   let place = await markers.look(lane)
+  let firstRow = 0
   for (const [index, part] of parts.entries()) {
     const attempt = 2 * index + 1
+    const before = firstRow
+    firstRow += part.rows
     if (index > 0) place = await markers.look(lane)
-    if (!sameMarker(place.marker, prev)) return place.marker
+    if (!sameMarker(place.marker, prev)) return place
     const step = rowsWritten(place, next)
     if (step > attempt) continue
-    const at = place
-    await settlePart(part, step === attempt, () => markers.note(lane, at, next, attempt))
-    if (index + 1 < parts.length) await markers.note(lane, at, next, attempt + 1)
+    const open = { part, committable, next, place, firstRow: before, attempt, attempted: step === attempt }
+    if (!(await settlePart(open))) return place
+    if (index + 1 < parts.length) await markers.note(lane, place, next, attempt + 1)
   }
-  return place.marker
+  return place
 }
 
 /** Names stage, pipeline, sink, lane, incarnation, epoch and invocation, so that no two parts share one. */
@@ -185,9 +244,4 @@ function labelOf(of: readonly string[], lane: number, { incarnation, epoch, pref
     .join('-')
     .replaceAll(/[^A-Za-z0-9-]/g, '_')
     .slice(0, labelCharsMax - end.length)}${end}`
-}
-
-function unlessRetryable(error: unknown): null {
-  if (isPawlError(error) && error.kind === 'Retryable') return null
-  throw error
 }

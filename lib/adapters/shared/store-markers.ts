@@ -57,8 +57,11 @@ interface LaneNote {
 /** The markers of one sink. */
 export interface StoreMarkers {
   look(lane: number): Promise<LanePlace>
-  /** Moves the marker if it is `from`, with the rows that notes call refused; answers with where the lane stands then. */
-  move(lane: number, from: Marker | null, to: Marker | null): Promise<LanePlace>
+  /**
+   * Moves the marker if it is `from`, with the rows that notes call refused; answers with where the lane stands then. Whose
+   * notes it must be by, say `since`: it moves nothing when the marker has gone away and come back.
+   */
+  move(lane: number, from: Marker | null, to: Marker | null, since?: number): Promise<LanePlace>
   /** Notes how far the epoch `next`, the one after the marker at `place`, has been written. A lost note is no harm. */
   note(lane: number, place: LanePlace, next: Marker, row: number): Promise<void>
   /**
@@ -96,7 +99,7 @@ export function storeMarkers(store: Store, pipeline: string, sink: string): Stor
   const laneOf = (lane: number) => new MarkerLane(store, `${markersPrefix(pipeline, sink)}${lane}/`)
   return {
     look: (lane) => laneOf(lane).look(),
-    move: (lane, from, to) => laneOf(lane).move(from, to),
+    move: (lane, from, to, since) => laneOf(lane).move(from, to, since),
     note: (lane, { since }, next, row) => laneOf(lane).note(noteName(since, next, row)),
     decide: (lane, { since }, next, row, refused) => laneOf(lane).decide(noteName(since, next, row), refused),
     noted: async (lane, { notes }, next, row) => {
@@ -132,10 +135,10 @@ class MarkerLane {
     throw this.#moving()
   }
 
-  async move(from: Marker | null, to: Marker | null): Promise<LanePlace> {
+  async move(from: Marker | null, to: Marker | null, since?: number): Promise<LanePlace> {
     for (let tries = 1; tries <= triesMax; tries++) {
       const place = await this.look()
-      if (!sameMarker(place.marker, from)) return place
+      if (!sameMarker(place.marker, from) || (since ?? place.since) !== place.since) return place
       const refusals = to === null ? place.refusals : await this.#refusalsAfter(place, to)
       if (refusals === null) continue
       const sequence = place.sequence + 1

@@ -20,7 +20,7 @@ import type { Store } from '../../ports/store.ts'
 import type { RefusedRowRecord } from '../shared/marker-records.ts'
 import { markerAfter, sameMarker } from '../shared/markers.ts'
 import { blocksOf, blockWriter, type RowBlock } from '../shared/row-blocks.ts'
-import { refusedCount, rowsWritten, type StoreMarkers, storeMarkers } from '../shared/store-markers.ts'
+import { type LanePlace, refusedCount, rowsWritten, type StoreMarkers, storeMarkers } from '../shared/store-markers.ts'
 import { boundedCall } from './bounded-call.ts'
 import { recordsOf, refusalsIn, refusedFault, type WriteAheadAnswer, type WriteAheadRefusal } from './refusals.ts'
 import { rowEncoder, rowsOf, type WriteAheadRow } from './rows.ts'
@@ -141,7 +141,7 @@ function writeAheadSink(sink: string, context: OpenContext, writer: Writer): Sin
       const { lane, epoch, prev } = committable
       const next = markerAfter(committable, permit)
       let wrote = false
-      const found = await replay({ store, markers, committable, next }, async (block, firstRow) => {
+      const stood = await replay({ store, markers, committable, next }, async (block, firstRow) => {
         const place = { pipeline, sink, lane, epoch, firstRow }
         const refusals = await call(writer, block, { ...place, idempotencyKey: keyOf(stage, place, next) }, !wrote)
         wrote = true
@@ -149,8 +149,8 @@ function writeAheadSink(sink: string, context: OpenContext, writer: Writer): Sin
         if (refused.length > 0 && writer.onReject !== 'dead-letter') throw refusedFault(place, refused)
         return refused
       })
-      if (!sameMarker(found, prev)) return { result: 'refused', found }
-      const now = await markers.move(lane, prev, next)
+      if (!sameMarker(stood.marker, prev)) return { result: 'refused', found: stood.marker }
+      const now = await markers.move(lane, prev, next, stood.since)
       if (!sameMarker(now.marker, next)) return { result: 'refused', found: now.marker }
       const refused = refusedCount(now, next)
       return refused === 0 ? { result: 'promoted' } : { result: 'promoted', refused }
@@ -176,8 +176,8 @@ interface Replay {
 
 type WriteBlock = (block: RowBlock, firstRow: number) => Promise<readonly RefusedRowRecord[]>
 
-/** Writes the blocks that nobody has written yet, as long as the marker is `prev`; answers with the marker. */
-async function replay({ store, markers, committable, next }: Replay, write: WriteBlock): Promise<Marker | null> {
+/** Writes the blocks that nobody has written yet, as long as the marker is `prev`; answers with where the lane stood. */
+async function replay({ store, markers, committable, next }: Replay, write: WriteBlock): Promise<LanePlace> {
   const { sink, lane, epoch, prev, parts, rows } = committable
   let place = await markers.look(lane)
   let refusedRows: number | null = null
@@ -190,18 +190,18 @@ async function replay({ store, markers, committable, next }: Replay, write: Writ
       row += block.rows
       if (row <= rowsWritten(place, next)) continue
       place = await markers.look(lane)
-      if (!sameMarker(place.marker, prev)) return place.marker
+      if (!sameMarker(place.marker, prev)) return place
       if (row <= rowsWritten(place, next)) continue
       const refused = await write(block, firstRow)
       if (refused.length > 0) {
         refusedRows ??= (await markers.noted(lane, place, next)).length
         refusedRows += refused.length
         if (refusedRows > limits.refusedPerPromotionMax) throw refusedFault({ sink, lane, epoch }, refused, refusedRows)
-        await markers.decide(lane, place, next, row, refused)
+        if ((await markers.decide(lane, place, next, row, refused)) === null) return place
       } else if (row < rows) await markers.note(lane, place, next, row)
     }
   }
-  return place.marker
+  return place
 }
 
 /** One call of the function. Throws `SINK_UNAVAILABLE` for whatever it throws, and when its time is over. */

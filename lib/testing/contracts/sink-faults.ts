@@ -71,11 +71,11 @@ type RowsOf = (epoch: number) => InputRow[][]
 const welcomeRows: RowsOf = (epoch) =>
   ['a', 'b'].map((task) => [1, 2, 3].map((row) => ({ value: `${epoch}-${task}-${row}`, partition: 0 })))
 
-/** In each task the second row is refused; the last row of an epoch is, too. */
-const someRefused: RowsOf = (epoch) =>
-  welcomeRows(epoch).map((rows, task) =>
-    rows.map((row, index) => (index === 1 || task + index === 3 ? { ...row, value: refusedValue } : row)),
-  )
+/** Of the first task one row is refused, of the second one all there is. */
+const someRefused: RowsOf = (epoch) => [
+  [`${epoch}-1`, refusedValue, `${epoch}-3`].map((value) => ({ value, partition: 0 })),
+  [{ value: refusedValue, partition: 0 }],
+]
 
 const valuesThrough = (epoch: number, rowsOf: RowsOf) =>
   Array.from({ length: epoch }, (_, i) => rowsOf(i + 1).flatMap((rows) => rows.map(({ value }) => value)))

@@ -1,0 +1,188 @@
+/**
+ * Finds the rows for which Doris refuses a load: halves of it are tried until each of them stands alone.
+ *
+ * Doris says that it refuses rows, and shows some of them at best. So rows are sent in loads that are aborted at once; a
+ * row is refused when a load of it alone is. Rows that its error log shows are tried first, which proves nothing by itself.
+ * A half need not be tried when the other one turned out to be welcome. What was found welcome is not tried again, so
+ * that a second search costs what is new: for an upsert, the earlier rows that take the place of refused ones. Bounded
+ * in rows, in loads (each takes a label, and Doris forgets labels sooner when there are many) and in time (a promotion
+ * that is given up begins anew).
+ */
+import { randomBytes } from 'node:crypto'
+import { PawlError } from '../../model/errors.ts'
+import { limits } from '../../model/limits.ts'
+import type { Committable, StagedPart } from '../../model/manifest.ts'
+import type { Store } from '../../ports/store.ts'
+import type { RefusedRowRecord } from '../shared/marker-records.ts'
+import type { DorisLoads, LoadRefusal } from './loads.ts'
+import { type DorisForm, type PartRows, type SentRow, sentBlocks } from './rows.ts'
+
+/** Loads that one promotion may try, and how long it may go on beginning them; a step has 74 s by default. */
+const probesMax = 500
+const searchMs = 40_000
+const labelTailChars = 40
+const keyCharsMax = 200
+
+/** What one promotion may still spend on finding refused rows. */
+export interface RefusalBudget {
+  probes: number
+  readonly endsAtMs: number
+  /** Rows that may still be refused; null until those that were noted before are counted. */
+  rows: number | null
+}
+
+/** A budget that nothing was spent of. */
+export const refusalBudget = (): RefusalBudget => ({
+  probes: probesMax,
+  endsAtMs: performance.now() + searchMs,
+  rows: null,
+})
+
+/** What a search needs. */
+export interface SearchOptions {
+  readonly loads: DorisLoads
+  readonly store: Store
+  readonly committable: Committable
+  readonly incarnation: string
+  readonly budget: RefusalBudget
+  /** Rows of the lane's output that come before the part. */
+  readonly firstRow: number
+  /** How many rows of this epoch and lane were refused before, by what is noted. */
+  countNoted(): Promise<number>
+}
+
+const [unknown, welcome, refused] = [0, 1, 2]
+
+/** Refused rows of one part. */
+export class RefusalSearch {
+  readonly #part: StagedPart
+  readonly #form: DorisForm
+  readonly #label: string
+  readonly #options: SearchOptions
+  readonly #judged: Uint8Array
+  readonly #found: RefusedRowRecord[] = []
+
+  constructor(part: StagedPart, form: DorisForm, label: string, options: SearchOptions) {
+    this.#part = part
+    this.#form = form
+    this.#label = label
+    this.#options = options
+    this.#judged = new Uint8Array(part.rows)
+  }
+
+  /** What was found, by row. */
+  get found(): readonly RefusedRowRecord[] {
+    return [...this.#found].sort((a, b) => a.row - b.row)
+  }
+
+  /** The same, by position within the part. */
+  get rows(): PartRows {
+    return new Set(this.#found.map(({ row }) => row - this.#options.firstRow))
+  }
+
+  /**
+   * Tries what would be sent without the rows found so far. False when no row of it is refused. Throws `ROWS_REFUSED`
+   * when that takes more rows or loads than may be.
+   */
+  async more(): Promise<boolean> {
+    const { store, budget, countNoted } = this.#options
+    budget.rows ??= limits.refusedPerPromotionMax - (await countNoted())
+    const before = this.#found.length
+    const isOpen = (row: number) => this.#judged[row] === unknown
+    for await (const rows of sentBlocks(store, this.#part, this.#form, this.rows, isOpen))
+      await this.#judge(rows, false)
+    return this.#found.length > before
+  }
+
+  /** `mustHold` says that one of the rows is refused, by what was tried before. */
+  async #judge(rows: readonly SentRow[], mustHold: boolean): Promise<void> {
+    if (rows.length === 0) return
+    const alone = rows.length === 1
+    const refusal = mustHold && !alone ? null : await this.#probe(rows)
+    if (refusal === null && (alone || !mustHold)) {
+      for (const { row } of rows) this.#judged[row] = welcome
+      return
+    }
+    if (alone) return this.#record(rows[0]!, refusal!.error)
+    const shown = refusal === null ? new Set() : shownIn(refusal.log)
+    const suspects = shown.size === 0 ? [] : rows.filter(({ line }) => shown.has(line.trim()))
+    if (suspects.length > 0 && suspects.length < rows.length) {
+      for (const suspect of suspects) await this.#judge([suspect], false)
+      return this.#judge(
+        rows.filter(({ row }) => this.#judged[row] === unknown),
+        false,
+      )
+    }
+    const middle = rows.length >>> 1
+    const before = this.#found.length
+    await this.#judge(rows.slice(0, middle), false)
+    await this.#judge(rows.slice(middle), this.#found.length === before)
+  }
+
+  async #probe(rows: readonly SentRow[]): Promise<LoadRefusal | null> {
+    const { loads, budget } = this.#options
+    if (budget.probes-- <= 0 || performance.now() > budget.endsAtMs)
+      throw this.#tooMany(`to find every refused row takes more than ${probesMax} loads, or ${searchMs} ms`)
+    const label = `pawl-probe-${this.#label.slice(-labelTailChars)}-${randomBytes(16).toString('hex')}`
+    return loads.probe(
+      this.#form,
+      label,
+      rows.map(({ line }) => line),
+    )
+  }
+
+  #record({ row, key, value }: SentRow, refusal: PawlError): void {
+    const { budget, firstRow, committable, incarnation } = this.#options
+    const { reason, code = 'DATA_QUALITY_ERROR' } = refusal.details
+    const text = String(reason ?? refusal.message)
+    const bytes = Buffer.from(value)
+    const kept = bytes.subarray(0, limits.rejectedBytesMax)
+    this.#judged[row] = refused
+    this.#found.push({
+      incarnation,
+      epoch: committable.epoch,
+      row: firstRow + row,
+      code: String(code),
+      column: /column_name\[([^\]]+)\]/.exec(text)?.[1] ?? null,
+      reason: text.slice(0, limits.errorCharsMax),
+      key: Buffer.from(key.slice(0, keyCharsMax)).toString('base64'),
+      value: kept.toString('base64'),
+      cutBytes: bytes.length - kept.length,
+    })
+    const left = (budget.rows ?? 0) - 1
+    budget.rows = left
+    if (left < 0) throw this.#tooMany(`more than ${limits.refusedPerPromotionMax} rows are refused`)
+  }
+
+  #tooMany(why: string): PawlError {
+    const [first] = this.#found
+    return refusedFault(this.#options.committable, this.#form, first ?? null, why)
+  }
+}
+
+/** Rows as a log shows them, each at the end of a line of its own. */
+function shownIn(log: string): ReadonlySet<string> {
+  return new Set([...log.matchAll(/src line ?\[(.*)\]/g)].map(([, line]) => (line ?? '').trim()))
+}
+
+/** The refusal that stops a promotion, naming a row where one is known. */
+export function refusedFault(
+  { sink, lane, epoch }: Committable,
+  { table }: DorisForm,
+  first: RefusedRowRecord | null,
+  why: string,
+): PawlError {
+  const rowKey = first === null ? null : Buffer.from(first.key ?? '', 'base64').toString()
+  const column = first?.column ?? null
+  const named = first === null ? '' : `, row ${rowKey}${column === null ? '' : `, column ${column}`}: ${first.reason}`
+  const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, table ${table}${named}; ${why}`
+  return new PawlError('ROWS_REFUSED', fault, {
+    sink,
+    lane,
+    epoch,
+    table,
+    rowKey,
+    column,
+    reason: first?.reason ?? why,
+  })
+}
