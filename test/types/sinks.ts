@@ -20,7 +20,12 @@ orders.to('a', postgres({ connection, table: 'orders' }))
 orders.to('a', doris({ connection, table: 'shop.orders', row: ({ customer, cents }: Order) => ({ customer, cents }) }))
 totals.to(
   'b',
-  doris({ ...upsert, table: 'shop.totals', row: (count: number, customer: string) => ({ customer, count }) }),
+  doris({
+    ...upsert,
+    onReject: 'dead-letter',
+    table: 'shop.totals',
+    row: (count: number, customer: string) => ({ customer, count }),
+  }),
 )
 totals.to(
   'g',

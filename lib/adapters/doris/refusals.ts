@@ -81,7 +81,8 @@ export class RefusalSearch {
   }
 
   /**
-   * Tries what would be sent without the rows found so far. False when no row of it is refused. Throws `ROWS_REFUSED`
+   * Tries what would be sent without the rows found so far. False when no row of it is refused; the next call tries all
+   * of it again. Throws `ROWS_REFUSED`
    * when that takes more rows or loads than may be.
    */
   async more(): Promise<boolean> {
@@ -91,6 +92,8 @@ export class RefusalSearch {
     const isOpen = (row: number) => this.#judged[row] === unknown
     for await (const rows of sentBlocks(store, this.#part, this.#form, this.rows, isOpen))
       await this.#judge(rows, false)
+    // If the load is refused all the same, the table is not what it was a moment ago.
+    if (this.#found.length === before) this.#judged.fill(unknown)
     return this.#found.length > before
   }
 

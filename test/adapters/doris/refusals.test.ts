@@ -1,7 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { dorisHttp } from '../../../lib/adapters/doris/http.ts'
+import { dorisLoads } from '../../../lib/adapters/doris/loads.ts'
+import { bodyOf } from '../../../lib/adapters/doris/rows.ts'
+import type { DorisHandle } from '../../../lib/adapters/doris/settle.ts'
 import { type DorisOptions, doris } from '../../../lib/adapters/doris/sink.ts'
 import { type MemoryStore, memoryStore } from '../../../lib/adapters/memory/store.ts'
+import { addressOf } from '../../../lib/adapters/shared/database-address.ts'
 import type { Committable, RejectedRecord } from '../../../lib/model/manifest.ts'
 import { prng } from '../../../lib/model/prng.ts'
 import { json, nullable, text } from '../../../lib/model/serde.ts'
@@ -227,6 +232,21 @@ describe('the decision which rows are left out', () => {
     expect(values()).toEqual(['a', 'b!', 'c', 'd'])
     await driver.run(3, inLane0('e'))
     expect(store.names().filter((name) => name.startsWith('markers/p/rows/0/'))).toHaveLength(1)
+  })
+
+  test('names the load that is committed: not one of other rows, which somebody prepared late', async () => {
+    const { driver, committable } = await staged('a', 'b!', 'c')
+    double.misdeeds.push({ deed: 'commit', does: 'never' })
+    await expect(driver.promote(committable)).rejects.toMatchObject({ code: 'SINK_UNAVAILABLE' })
+    double.expirePrepared()
+    welcome = () => true
+    const [part] = committable.parts
+    const { form, label } = part!.handle as DorisHandle
+    const address = () => addressOf(double.url, { sink: 'rows', protocols: ['http:'], port: 8030 })
+    const loads = dorisLoads('rows', dorisHttp({ sink: 'rows', timeoutMs: 2000, address }), 2000)
+    await loads.prepare(form, label, () => bodyOf(store, part!, form))
+    expect(await driver.promote(committable)).toEqual({ result: 'promoted', refused: 1 })
+    expect(values()).toEqual(['a', 'c'])
   })
 
   test('is final: what is refused beyond it parks until the table is mended', async () => {

@@ -140,6 +140,16 @@ describe('refused rows of a lane', () => {
     expect(await places(markers)).toHaveLength(1)
   })
 
+  test('are not left behind when a person moves the marker away and back under a promoter', async () => {
+    const markers = storeMarkers(memoryStore(), 'p', 's')
+    await promote(markers, 0)
+    const { since } = await markers.look(0)
+    await markers.decide(0, await markers.look(0), markerOf(1), 30, [record(1, 4)])
+    await markers.move(0, markerOf(0), null)
+    await markers.move(0, null, markerOf(0))
+    expect(await markers.move(0, markerOf(0), markerOf(1), since)).toMatchObject({ marker: markerOf(0) })
+  })
+
   test('that are lost or damaged in the store are told', async () => {
     const store = memoryStore()
     const markers = storeMarkers(store, 'p', 's')
