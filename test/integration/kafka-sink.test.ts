@@ -52,6 +52,18 @@ test('promotes once, however often it is asked, and answers with the marker', as
   expect(await seenValues(link, topic)).toEqual(['1'])
 })
 
+test('several who register a lane at once agree, though each fences the others', async ({ broker }) => {
+  const topic = await freshTopic(broker)
+  const rig = await sinkRig(connect(broker), topicSpec(topic))
+  const all = [rig, ...(await Promise.all(Array.from({ length: 4 }, () => rig.twin(connect(broker)))))]
+  const answers = await Promise.all(
+    all.map(({ sink }, n) => sink.base(0, { incarnation: `run-${n}`, epoch: 0, hash: 'genesis' })),
+  )
+  const found = await rig.sink.marker(0)
+  expect(found?.epoch).toBe(0)
+  for (const answer of answers) expect(answer).toEqual(found)
+})
+
 test('changes nothing when epoch e is promoted late, after e + 1', async ({ broker }) => {
   const link = connect(broker)
   const topic = await freshTopic(broker)

@@ -6,6 +6,7 @@
  * (which fences every other promoter), reads the marker, and writes only if it is the one that the committable
  * follows. Consumers of the output must read with `read_committed`.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { CommitPermit, Committable, Marker } from '../../model/manifest.ts'
 import type { PromoteResult, Sink, SinkLimits, StageContext, StageWriter } from '../../ports/sink.ts'
@@ -25,8 +26,9 @@ import { findCoordinator } from './transaction-requests.ts'
 
 /** Kafka's default; brokers allow 15 minutes unless they are told otherwise. */
 export const transactionTimeoutMsDefault = 60_000
-/** Two that register one lane at once fence each other; one of them is through after a few tries. */
+/** Two that register one lane at once fence each other, so each waits at random before it tries again. */
 const registrationTriesMax = 10
+const registrationPauseMs = { first: 50, max: 2000 } as const
 const patienceMsDefault = 30_000
 /** What one lane certainly does in a second, on a modest network; for the limits. */
 const laneBytesPerSecond = 10_000_000
@@ -104,6 +106,7 @@ class KafkaSink implements Sink {
       } catch (error) {
         // Another run takes the lane over at this moment: whoever comes later finds its marker.
         if (tries >= registrationTriesMax || !wasDisturbed(error)) throw error
+        await sleep(Math.random() * Math.min(registrationPauseMs.max, registrationPauseMs.first * 2 ** tries))
       }
     }
   }
