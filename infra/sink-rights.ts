@@ -4,7 +4,7 @@
  * A spec declares its resources; only steps that touch them get a right, and for markers of DynamoDB the right ends at
  * their keys. Who brings a key of KMS of their own grants it themselves, from `functions.promote` and the others.
  */
-import { markerText } from '../lib/adapters/dynamodb/sink-form.ts'
+import { type DynamoLane, markerText, refusedText } from '../lib/adapters/dynamodb/sink-form.ts'
 import type { AwsResource, BucketResource, SecretResource, TableResource } from '../lib/model/resources.ts'
 import type { FunctionName } from './function-names.ts'
 import type { Right, Subject } from './right.ts'
@@ -58,29 +58,53 @@ function secretRights(name: FunctionName, type: string, { secretArn }: SecretRes
 
 function tableRights(name: FunctionName, subject: Subject, sink: string, resource: TableResource): Right[] {
   const { partition, region, account } = subject.home
-  const { table, markerTable, keyType, deletes } = resource
+  const { table, markerTable, refusedTable = null, keyType, deletes } = resource
   const arn = (of: string) => `arn:${partition}:dynamodb:${resource.region ?? region}:${account}:table/${of}`
-  const markers = (sid: string, actions: readonly string[]): Right => {
-    const right = { sid, actions, resources: [arn(markerTable ?? table)] }
-    if (markerTable === null && keyType !== 'S') return right
-    const keys = markerKeys(subject, sink)
-    return { ...right, conditions: { 'ForAllValues:StringEquals': { 'dynamodb:LeadingKeys': keys } } }
+  const leading = (sid: string, of: string, actions: readonly string[], text: (lane: DynamoLane) => string): Right => {
+    const keys = laneKeys(subject, sink, text)
+    const conditions = { 'ForAllValues:StringEquals': { 'dynamodb:LeadingKeys': keys } }
+    return { sid, actions, resources: [arn(of)], conditions }
   }
-  if (name === 'plan') return [markers('MakeMarkers', ['dynamodb:GetItem', 'dynamodb:PutItem'])]
-  if (name !== 'promote') return []
-  const actions = ['dynamodb:PutItem', ...(deletes ? ['dynamodb:DeleteItem'] : [])]
-  const items: Right = { sid: 'WriteItems', actions, resources: [arn(table)] }
+  const markers = (sid: string, actions: readonly string[]): Right => {
+    if (markerTable === null && keyType !== 'S') return { sid, actions, resources: [arn(table)] }
+    return leading(sid, markerTable ?? table, actions, markerText)
+  }
+  const refused = (sid: string, ...actions: string[]): Right[] =>
+    refusedTable === null ? [] : [leading(sid, refusedTable, actions, refusedText)]
+  switch (name) {
+    case 'plan':
+      return [
+        markers('MakeMarkers', ['dynamodb:GetItem', 'dynamodb:PutItem']),
+        ...refused('ReadRefused', 'dynamodb:Query'),
+      ]
+    case 'promote':
+      return [
+        { sid: 'WriteItems', actions: itemActions(refusedTable !== null, deletes), resources: [arn(table)] },
+        markers('MoveMarkers', markerTable === null ? ['dynamodb:GetItem'] : ['dynamodb:GetItem', 'dynamodb:PutItem']),
+        ...refused('RecordRefused', 'dynamodb:Query', 'dynamodb:PutItem'),
+      ]
+    case 'finalize':
+      return refused('ForgetRefused', 'dynamodb:UpdateItem', 'dynamodb:DeleteItem')
+    default:
+      return []
+  }
+}
+
+/** An item whose row is refused is looked at, and marked where it has a guard. */
+function itemActions(refuses: boolean, deletes: boolean): string[] {
+  const more = deletes ? [] : ['dynamodb:UpdateItem']
   return [
-    items,
-    markers('MoveMarkers', markerTable === null ? ['dynamodb:GetItem'] : ['dynamodb:GetItem', 'dynamodb:PutItem']),
+    'dynamodb:PutItem',
+    ...(deletes ? ['dynamodb:DeleteItem'] : []),
+    ...(refuses ? ['dynamodb:GetItem', ...more] : []),
   ]
 }
 
-function markerKeys({ stageName, description }: Subject, sink: string): string[] {
+function laneKeys({ stageName, description }: Subject, sink: string, text: (lane: DynamoLane) => string): string[] {
   const { pipeline, nodes } = description.topology
   const node = nodes.find(({ id }) => id === sink)
   const lanes = node?.kind === 'sink' ? node.lanes : 0
-  return Array.from({ length: lanes }, (_, lane) => markerText({ stage: stageName, pipeline, sink, lane }))
+  return Array.from({ length: lanes }, (_, lane) => text({ stage: stageName, pipeline, sink, lane }))
 }
 
 function bucketRights(name: FunctionName, { home }: Subject, { bucket, prefix, markers }: BucketResource): Right[] {

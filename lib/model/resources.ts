@@ -21,6 +21,8 @@ export interface TableResource {
   readonly keyType: 'S' | 'N' | 'B'
   /** Null: markers lie in the table itself. */
   readonly markerTable: string | null
+  /** Where refused rows wait for their epoch; null or absent: they park. */
+  readonly refusedTable?: string | null
   /** It deletes items. */
   readonly deletes: boolean
   /** The deployment's unless it is given. */

@@ -12,6 +12,9 @@ const sinkSids = [
   'MakeMarkers',
   'WriteItems',
   'MoveMarkers',
+  'ReadRefused',
+  'RecordRefused',
+  'ForgetRefused',
   'TellMissingFiles',
   'ListUploads',
   'SinkSecret',
@@ -21,31 +24,47 @@ const sinkSids = [
 const marker = (sink: string, lane: number) => `pawl#marker#test#object-sinks#${sink}#${lane}`
 const leading = (keys: string) => `if ForAllValues:StringEquals dynamodb:LeadingKeys ${keys}`
 const lanes = `${marker('totals', 0)} ${marker('totals', 1)}`
+const waiting = (sink: string, lane: number) => `pawl#refused#test#object-sinks#${sink}#${lane}`
+const refused = (table: string, ...keys: string[]) => `on dynamodb:table/${table} ${leading(keys.join(' '))}`
+const refusedTotals = refused('pawl_refused', waiting('totals', 0), waiting('totals', 1))
+const refusedLatest = refused('latest-refused', waiting('latest', 0))
 const uploads = [
   'ListUploads3: s3:ListBucketMultipartUploads on s3:::lake',
   'ForgetUploads3: s3:AbortMultipartUpload on s3:::lake/lines/*',
 ]
 const secret =
-  'SinkSecret4: secretsmanager:GetSecretValue on arn:aws:secretsmanager:eu-central-1:111122223333:secret:database'
+  'SinkSecret5: secretsmanager:GetSecretValue on arn:aws:secretsmanager:eu-central-1:111122223333:secret:database'
 const rights: Readonly<Record<string, readonly string[]>> = {
   plan: [
     `MakeMarkers1: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/totals ${leading(lanes)}`,
+    `ReadRefused1: dynamodb:Query ${refusedTotals}`,
     `MakeMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
+    `ReadRefused2: dynamodb:Query ${refusedLatest}`,
     'TellMissingFiles3: s3:ListBucket on s3:::lake',
     'SinkMarkers3: s3:GetObject s3:PutObject on s3:::lake/lines/_pawl/*',
+    `MakeMarkers4: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/plain ${leading(marker('plain', 0))}`,
     secret,
   ],
   operate: ['StageFiles3: s3:PutObject s3:AbortMultipartUpload on s3:::lake/lines/*'],
   abort: ['ForgetUploads3: s3:AbortMultipartUpload on s3:::lake/lines/*'],
-  finalize: [...uploads, secret],
+  finalize: [
+    `ForgetRefused1: dynamodb:UpdateItem dynamodb:DeleteItem ${refusedTotals}`,
+    `ForgetRefused2: dynamodb:UpdateItem dynamodb:DeleteItem ${refusedLatest}`,
+    ...uploads,
+    secret,
+  ],
   collect: uploads,
   promote: [
-    'WriteItems1: dynamodb:PutItem on dynamodb:table/totals',
+    'WriteItems1: dynamodb:PutItem dynamodb:GetItem dynamodb:UpdateItem on dynamodb:table/totals',
     `MoveMarkers1: dynamodb:GetItem on dynamodb:table/totals ${leading(lanes)}`,
-    'WriteItems2: dynamodb:PutItem dynamodb:DeleteItem on dynamodb:table/latest',
+    `RecordRefused1: dynamodb:Query dynamodb:PutItem ${refusedTotals}`,
+    'WriteItems2: dynamodb:PutItem dynamodb:DeleteItem dynamodb:GetItem on dynamodb:table/latest',
     `MoveMarkers2: dynamodb:GetItem dynamodb:PutItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
+    `RecordRefused2: dynamodb:Query dynamodb:PutItem ${refusedLatest}`,
     'TellMissingFiles3: s3:ListBucket on s3:::lake',
     'WriteFiles3: s3:GetObject s3:PutObject s3:AbortMultipartUpload on s3:::lake/lines/*',
+    'WriteItems4: dynamodb:PutItem on dynamodb:table/plain',
+    `MoveMarkers4: dynamodb:GetItem on dynamodb:table/plain ${leading(marker('plain', 0))}`,
     secret,
   ],
 }

@@ -1,7 +1,11 @@
 import { expect } from 'vitest'
 import type { DynamoMode } from '../../lib/adapters/dynamodb/sink-form.ts'
-import { contractCases } from '../../lib/testing/contracts/contract.ts'
+import type { RejectPolicy } from '../../lib/ports/sink.ts'
+import { type Contract, contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkFaultContract, sinkRefusalFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
+import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
+import type { SinkSubject } from '../../lib/testing/contracts/sink-subject.ts'
 import { type Emulator, awsTest as test } from '../support/aws.ts'
 import { freshDynamo } from '../support/dynamodb-contract.ts'
 
@@ -18,12 +22,20 @@ const differences: Readonly<Record<DynamoMode, Readonly<Record<string, string>>>
 
 for (const mode of ['upsert', 'transactions'] as const) {
   let emulator: Emulator
-  const fresh = () => freshDynamo(emulator, mode)
-  const implementation = { name: `DynamoDB, ${mode}`, fresh, differences: differences[mode] }
-  for (const { name, run } of contractCases(sinkContract, implementation)) {
-    test(`a DynamoDB sink, ${mode}: ${name}`, async ({ emulator: shared }) => {
-      emulator = shared
-      await expect(run()).resolves.toBeUndefined()
-    })
+  const check = (contract: Contract<SinkSubject>, onReject: RejectPolicy = 'park') => {
+    const fresh = () => freshDynamo(emulator, mode, onReject)
+    const implementation = { name: `DynamoDB, ${mode}`, fresh, ...(contract === sinkContract ? own : {}) }
+    const how = onReject === 'park' ? mode : `${mode}, with dead letters`
+    for (const { name, run } of contractCases(contract, implementation)) {
+      test(`a DynamoDB sink, ${how}: ${name}`, async ({ emulator: shared }) => {
+        emulator = shared
+        await expect(run()).resolves.toBeUndefined()
+      })
+    }
   }
+  const own = { differences: differences[mode] }
+  check(sinkContract)
+  check(sinkFaultContract)
+  check(sinkRefusalFaultContract, 'dead-letter')
+  check(sinkRefusalContract, 'dead-letter')
 }

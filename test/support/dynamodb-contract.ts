@@ -16,12 +16,14 @@ import {
   PutItemCommand,
   ScanCommand,
 } from '@aws-sdk/client-dynamodb'
-import { type DynamoOptions, dynamodb } from '../../lib/adapters/dynamodb/sink.ts'
+import { dynamodb } from '../../lib/adapters/dynamodb/sink.ts'
 import { type DynamoForm, type DynamoMode, type KeyType, markerPlace } from '../../lib/adapters/dynamodb/sink-form.ts'
 import { memoryStore } from '../../lib/adapters/memory/store.ts'
 import { laneOf } from '../../lib/adapters/shared/lanes.ts'
 import { PawlError } from '../../lib/model/errors.ts'
-import type { Sink } from '../../lib/ports/sink.ts'
+import type { RejectPolicy, Sink } from '../../lib/ports/sink.ts'
+import type { Store } from '../../lib/ports/store.ts'
+import { refusedValue } from '../../lib/testing/contracts/sink-refusals.ts'
 import {
   contractLanes,
   contractRowSpec,
@@ -29,20 +31,32 @@ import {
   type SinkSubject,
 } from '../../lib/testing/contracts/sink-subject.ts'
 import type { Emulator } from './aws-emulator.ts'
+import { type FaultProxy, faultProxy } from './fault-proxy.ts'
 import { stagingControls } from './table-contract.ts'
 
 export type Item = Record<string, AttributeValue>
 
-/** A new table with these keys; returns its name. */
-export async function createTable(client: DynamoDBClient, keys: Readonly<Record<string, KeyType>>): Promise<string> {
+/** A new table with these keys, and an index with the one key `indexed` of type S if it is wanted; returns its name. */
+export async function createTable(
+  client: DynamoDBClient,
+  keys: Readonly<Record<string, KeyType>>,
+  indexed: string | null = null,
+): Promise<string> {
   const TableName = `rows-${randomBytes(6).toString('hex')}`
   const named = Object.entries(keys)
+  const attributes = indexed === null ? named : [...named, [indexed, 'S'] as const]
+  const index = (AttributeName: string) => ({
+    IndexName: `by-${AttributeName}`,
+    KeySchema: [{ AttributeName, KeyType: 'HASH' as const }],
+    Projection: { ProjectionType: 'KEYS_ONLY' as const },
+  })
   await client.send(
     new CreateTableCommand({
       TableName,
       BillingMode: BillingMode.PAY_PER_REQUEST,
       KeySchema: named.map(([AttributeName], index) => ({ AttributeName, KeyType: index === 0 ? 'HASH' : 'RANGE' })),
-      AttributeDefinitions: named.map(([AttributeName, AttributeType]) => ({ AttributeName, AttributeType })),
+      AttributeDefinitions: attributes.map(([AttributeName, AttributeType]) => ({ AttributeName, AttributeType })),
+      ...(indexed === null ? {} : { GlobalSecondaryIndexes: [index(indexed)] }),
     }),
   )
   return TableName
@@ -74,33 +88,55 @@ interface Wrapped {
   readonly ts: number
 }
 
-/** A place for one case. */
-export async function freshDynamo(emulator: Emulator, mode: DynamoMode) {
+/**
+ * A place for one case. With dead letters its table has an index over `x`, which is text, and a number in an item whose
+ * value is refused.
+ */
+export async function freshDynamo(emulator: Emulator, mode: DynamoMode, onReject: RejectPolicy = 'park') {
   const client = new DynamoDBClient(emulator.client)
+  const proxy = await faultProxy(emulator.endpoint)
   const keys = { pk: 'S', n: 'N' } as const
-  const table = await createTable(client, keys)
+  const table = await createTable(client, keys, onReject === 'park' ? null : 'x')
   const store = memoryStore()
-  const options: DynamoOptions<unknown, Wrapped> = {
-    ...emulator.client,
-    table,
-    keys,
-    mode,
+  const spec = dynamodb<Wrapped, unknown>({
+    ...{ ...emulator.client, endpoint: proxy.endpoint, table, keys, mode, onReject, refusedTable: `${table}-refused` },
     lanes: contractLanes,
-    item: ({ v, ...item }) => ({ ...item, v: contractRowSpec.value.encode(v) }),
-  }
+    item: ({ v, ...item }) => ({ ...item, v: contractRowSpec.value.encode(v), x: v === refusedValue ? 1 : 'fine' }),
+  })
   const opened: Sink[] = []
-  const controls: SinkControls = { ...controlsOf(client, table, keys), ...stagingControls(store) }
+  const controls: SinkControls = {
+    ...controlsOf(client, table, keys),
+    ...stagingControls(store),
+    disturb: (nth, when) => disturb(proxy, nth, when),
+  }
+  const over = async (other: Store) => {
+    const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store: other }
+    const sink = await spec.open('rows', context)
+    opened.push(sink)
+    return wrapped(sink)
+  }
+  await (await over(store)).prepare!({ dryRun: false })
   return {
     async open(): Promise<SinkSubject> {
-      const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store }
-      const sink = await dynamodb(options).open('rows', context)
-      opened.push(sink)
-      return { sink: wrapped(sink), store, controls }
+      return { sink: await over(store), store, controls, over }
     },
     async dispose() {
       for (const sink of opened) await sink.close()
+      await proxy.close()
       client.destroy()
     },
+  }
+}
+
+/** Cuts the `nth` request from now on, or its answer. */
+async function disturb(proxy: FaultProxy, nth: number, when: 'before' | 'after') {
+  let seen = 0
+  proxy.forget()
+  proxy.plan(() => seen++ === nth, { fault: when === 'before' ? 'request-lost' : 'answer-lost' })
+  return async () => {
+    const struck = proxy.left === 0
+    proxy.forget()
+    return struck
   }
 }
 
@@ -137,7 +173,8 @@ function controlsOf(client: DynamoDBClient, table: string, keys: Readonly<Record
   const keyOf = ({ pk, n }: Item): Item => ({ pk: pk!, n: n! })
   return {
     async visible() {
-      const rows = (await scan(client, table)).filter(({ pk }) => !pk!.S!.startsWith('pawl#'))
+      const items = await scan(client, table)
+      const rows = items.filter(({ pk, _pawl }) => !pk!.S!.startsWith('pawl#') && _pawl?.M?.d?.BOOL !== true)
       rows.sort((a, b) => Number(a.n!.N) - Number(b.n!.N))
       return rows.map(({ k, v, ts }) => ({ key: k!.S ?? null, value: v!.S ?? null, timestampMs: Number(ts!.N) }))
     },

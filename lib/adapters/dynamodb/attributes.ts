@@ -143,7 +143,7 @@ export function parseAttributes(text: string): AttributeMap {
   return JSON.parse(text, reviveBytes) as AttributeMap
 }
 
-/** The member `B` of an attribute is text; an attribute of that name is an object. */
+/** The member `B` of an attribute is text; an attribute of that name is an object. A Buffer would not become text again. */
 function reviveBytes(name: string, value: unknown): unknown {
-  return name === 'B' && typeof value === 'string' ? Buffer.from(value, 'base64') : value
+  return name === 'B' && typeof value === 'string' ? new Uint8Array(Buffer.from(value, 'base64')) : value
 }

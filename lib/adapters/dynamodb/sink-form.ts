@@ -50,6 +50,11 @@ export function markerText({ stage, pipeline, sink, lane }: DynamoLane): string 
   return `${ownPrefix}marker#${stage}#${pipeline}#${sink}#${lane}`
 }
 
+/** The partition in which refused rows of a lane wait. */
+export function refusedText({ stage, pipeline, sink, lane }: DynamoLane): string {
+  return `${ownPrefix}refused#${stage}#${pipeline}#${sink}#${lane}`
+}
+
 /** Table and key of a lane's marker. */
 export function markerPlace(
   form: DynamoForm,

@@ -1,5 +1,5 @@
 /**
- * Making the table of markers, for a person who asks for it.
+ * Making the tables of markers and of refused rows, for a person who asks for it.
  *
  * Apart from the sink because a run never does this: its roles may not make tables.
  */
@@ -11,21 +11,36 @@ import type { Table } from './client.ts'
 const looksMax = 120
 const lookMs = 500
 
-/** Makes the table unless it is there, and answers with the request; without a table of markers nothing is needed. */
-export async function prepareMarkers(
+/** The tables of a sink beside that of its rows; null where it needs none. */
+export interface OwnTables {
+  readonly markerTable: string | null
+  readonly refusedTable: string | null
+}
+
+/** Makes the tables unless they are there, and answers with the requests. */
+export async function prepareTables(
   open: () => Promise<Table>,
-  markerTable: string | null,
+  { markerTable, refusedTable }: OwnTables,
   dryRun: boolean,
 ): Promise<readonly string[]> {
-  if (markerTable === null) return []
-  const request = {
-    TableName: markerTable,
+  const requests = [
+    ...(markerTable === null ? [] : [requestOf(markerTable, ['pk'])]),
+    ...(refusedTable === null ? [] : [requestOf(refusedTable, ['pk', 'sk'])]),
+  ]
+  if (!dryRun) for (const request of requests) await createTable(await open(), request)
+  return requests.map((request) => `dynamodb:CreateTable ${JSON.stringify(request)}`)
+}
+
+function requestOf(TableName: string, keys: readonly string[]) {
+  return {
+    TableName,
     BillingMode: 'PAY_PER_REQUEST' as const,
-    AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' as const }],
-    KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' as const }],
+    AttributeDefinitions: keys.map((AttributeName) => ({ AttributeName, AttributeType: 'S' as const })),
+    KeySchema: keys.map((AttributeName, index) => ({
+      AttributeName,
+      KeyType: index === 0 ? ('HASH' as const) : ('RANGE' as const),
+    })),
   }
-  if (!dryRun) await createTable(await open(), request)
-  return [`dynamodb:CreateTable ${JSON.stringify(request)}`]
 }
 
 type Request = ConstructorParameters<Table['sdk']['CreateTableCommand']>[0] & { readonly TableName: string }

@@ -2,7 +2,7 @@
  * Rows on their way through the store: JSON lines, one object a lane and flush, and from there to items.
  *
  * A line is `+` and an item, or `-` and the key of one that is deleted. Rows of one partition key take one lane. Only
- * the last row of a key counts, so a promotion writes each key once.
+ * the last row of a key counts, so a promotion writes each key once; the ones before are read again where it is refused.
  */
 import { PawlError } from '../../model/errors.ts'
 import type { Committable } from '../../model/manifest.ts'
@@ -118,25 +118,55 @@ export function dynamoStageWriter(
   })
 }
 
-/** The last row of each key. */
-export interface LastRow {
+/** A row that waits in the store. */
+export interface StagedRow {
   readonly deleted: boolean
+  /** Only the key where it is deleted. */
   readonly item: AttributeMap
+  /** Position in the lane's output of the epoch. */
+  readonly row: number
 }
 
-/** The form of a committable and its last rows by key. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */
+/** The form of a committable and the last row of each key. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */
 export async function readLastRows(
   store: Store,
   committable: Committable,
-): Promise<{ readonly form: DynamoForm; readonly rows: ReadonlyMap<string, LastRow> }> {
+): Promise<{ readonly form: DynamoForm; readonly rows: ReadonlyMap<string, StagedRow> }> {
   const { sink, parts } = committable
   const form = parts[0]?.handle as DynamoForm | undefined
   if (form?.version !== 1)
     throw new PawlError('STEP_INPUT_INVALID', `staged output of sink ${sink} is of another version`, { sink })
-  const rows = new Map<string, LastRow>()
-  await readLines(store, committable, (line) => {
-    const item = parseAttributes(line.slice(1))
-    rows.set(keyText(item, form), { deleted: line[0] === '-', item })
-  })
+  const rows = new Map<string, StagedRow>()
+  await readRows(store, committable, (row) => rows.set(keyText(row.item, form), row))
   return { form, rows }
+}
+
+/** All rows of these keys, each key's in order. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */
+export async function readRowsOf(
+  keys: { has(key: string): boolean },
+  store: Store,
+  committable: Committable,
+  form: DynamoForm,
+): Promise<ReadonlyMap<string, readonly StagedRow[]>> {
+  const rows = new Map<string, StagedRow[]>()
+  await readRows(store, committable, (row) => {
+    const key = keyText(row.item, form)
+    if (!keys.has(key)) return
+    const mine = rows.get(key)
+    if (mine === undefined) rows.set(key, [row])
+    else mine.push(row)
+  })
+  return rows
+}
+
+async function readRows(store: Store, committable: Committable, take: (row: StagedRow) => void): Promise<void> {
+  let row = 0
+  await readLines(store, committable, (line) =>
+    take({ deleted: line[0] === '-', item: parseAttributes(line.slice(1)), row: row++ }),
+  )
+}
+
+/** The key attributes of an item. */
+export function keyOf(item: AttributeMap, { keys }: DynamoForm): AttributeMap {
+  return Object.fromEntries(keys.map(([name]) => [name, item[name]!]))
 }

@@ -1,21 +1,23 @@
 /**
  * `dynamodb({...})`: items of a table as a sink, by guarded upserts or by small transactions.
  *
- * Rows wait in the store; see `sink-write.ts` for how they become items. Guarded, each key shows each epoch once, and
+ * Rows wait in the store; see `sink-guarded.ts` and `sink-transaction.ts` for how they become items. Guarded, each key shows each epoch once, and
  * readers see the items of an epoch one by one; in transactions they see all of a lane's rows at once. No session stays
  * open, so nothing of ours is lost by a clock of theirs, however long the table is away.
  */
 import { PawlError } from '../../model/errors.ts'
-import type { Sink, SinkLimits } from '../../ports/sink.ts'
+import type { RejectPolicy, Sink, SinkLimits } from '../../ports/sink.ts'
 import type { CustomSinkSpec, OpenContext } from '../../ports/spec.ts'
 import type { AwsOptions } from '../shared/aws.ts'
 import { markerAfter } from '../shared/markers.ts'
 import { lazyTable } from './client.ts'
 import { type DynamoForm, type DynamoMode, type KeyType, ownAttribute, type TombstoneTtl } from './sink-form.ts'
+import { promoteGuarded } from './sink-guarded.ts'
 import { createMarker, type OpenLane, readState, reassignMarker } from './sink-marker.ts'
-import { prepareMarkers } from './sink-prepare.ts'
+import { prepareTables } from './sink-prepare.ts'
+import { forgetRefused, mustTakeRefused, readRefused } from './sink-refused.ts'
 import { type DynamoMaker, dynamoStageWriter, readLastRows } from './sink-rows.ts'
-import { promoteGuarded, promoteInTransaction, transactionRowsMax } from './sink-write.ts'
+import { promoteInTransaction, transactionRowsMax } from './sink-transaction.ts'
 
 /** A table, and how values become its items. */
 export interface DynamoOptions<K, V> extends AwsOptions {
@@ -35,6 +37,16 @@ export interface DynamoOptions<K, V> extends AwsOptions {
   readonly lanes?: number
   /** A table for the markers, with the one key `pk` of type S; by default they lie among the rows. */
   readonly markerTable?: string
+  /**
+   * What becomes of a row that the table refuses: `park` (default) stops the pipeline there; `dead-letter` writes the
+   * others and sends it to the pipeline's dead letters.
+   */
+  readonly onReject?: RejectPolicy
+  /**
+   * The table in which refused rows wait for the next epoch, with the keys `pk` and `sk` of type S; `pawl_refused` by
+   * default. `pawl sinks prepare` makes it, a run never does.
+   */
+  readonly refusedTable?: string
   /** For `upsert`: when the items that deletions leave behind may go. Never by default; a day at least. */
   readonly tombstoneTtl?: TombstoneTtl
 }
@@ -48,7 +60,8 @@ const transactionLimits: SinkLimits = Object.freeze({ laneRowsMax: transactionRo
 /** Describes a table of DynamoDB as a sink. Throws `PIPELINE_INVALID` for options that contradict each other. */
 export function dynamodb<V, K = string>(options: DynamoOptions<K, V>): CustomSinkSpec<K, V> {
   const form = formOf(options)
-  const { item, keyItem, lanes = 1, region } = options
+  const { item, keyItem, lanes = 1, region, onReject = 'park' } = options
+  const refusedTable = refusedTableOf(form, options)
   const maker: DynamoMaker = {
     item: (item as DynamoMaker['item'] | undefined) ?? ((value) => value),
     keyItem: (keyItem as DynamoMaker['keyItem'] | undefined) ?? null,
@@ -57,6 +70,7 @@ export function dynamodb<V, K = string>(options: DynamoOptions<K, V>): CustomSin
     kind: 'sink',
     type: 'dynamodb',
     guarantee: 'exactly-once',
+    onReject,
     lanes,
     resources: [
       {
@@ -64,11 +78,12 @@ export function dynamodb<V, K = string>(options: DynamoOptions<K, V>): CustomSin
         table: form.table,
         keyType: form.keys[0]![1],
         markerTable: form.markerTable,
+        refusedTable,
         deletes: form.mode === 'transactions',
         ...(region === undefined ? {} : { region }),
       },
     ],
-    open: async (sink, context) => dynamoSink(sink, context, form, maker, options),
+    open: async (sink, context) => dynamoSink(sink, context, { form, maker, refusedTable }, options),
   } satisfies CustomSinkSpec<K, V>)
 }
 
@@ -98,11 +113,27 @@ function formOf<K, V>({ table, keys, mode = 'upsert', ...options }: DynamoOption
   return Object.freeze({ version: 1, mode, table, keys: Object.freeze(named), markerTable, tombstoneTtl })
 }
 
+const refusedTableDefault = 'pawl_refused'
+
+/** Null where refused rows park. */
+function refusedTableOf<K, V>({ table, markerTable }: DynamoForm, options: DynamoOptions<K, V>): string | null {
+  const { onReject = 'park', refusedTable = refusedTableDefault } = options
+  if (onReject === 'park') return null
+  if (refusedTable !== '' && refusedTable !== table && refusedTable !== markerTable) return refusedTable
+  const fault = `refusedTable is ${JSON.stringify(refusedTable)}: it is a table of its own`
+  throw new PawlError('PIPELINE_INVALID', `dynamodb: table ${JSON.stringify(table)}: ${fault}`)
+}
+
+interface Made {
+  readonly form: DynamoForm
+  readonly maker: DynamoMaker
+  readonly refusedTable: string | null
+}
+
 function dynamoSink<K, V>(
   sink: string,
   { stage, pipeline, store }: OpenContext,
-  form: DynamoForm,
-  maker: DynamoMaker,
+  { form, maker, refusedTable }: Made,
   options: DynamoOptions<K, V>,
 ): Sink {
   const { region, endpoint, credentials, timeoutMs } = options
@@ -118,17 +149,27 @@ function dynamoSink<K, V>(
     async stage(context) {
       return dynamoStageWriter(form, maker, sink, context)
     },
-    base: async (lane, marker) => createMarker(await openLane(lane), marker),
+    async base(lane, marker) {
+      const open = await openLane(lane)
+      if (refusedTable !== null) await mustTakeRefused(open, refusedTable)
+      return createMarker(open, marker)
+    },
     async promote(committable, permit, { healing = false } = {}) {
       const next = markerAfter(committable, permit)
       const { form: staged, rows } = await readLastRows(store, committable)
       const open = await openLane(committable.lane, staged)
-      const promotion = { open, committable, next, rows, healing }
+      const promotion = { open, committable, next, rows, healing, store, refusedTable }
       return staged.mode === 'upsert' ? promoteGuarded(promotion) : promoteInTransaction(promotion)
     },
     marker: async (lane) => (await readState(await openLane(lane))).marker,
-    prepare: async ({ dryRun }) => prepareMarkers(table.open, form.markerTable, dryRun),
+    prepare: async ({ dryRun }) => prepareTables(table.open, { markerTable: form.markerTable, refusedTable }, dryRun),
     reassign: async (lane, from, to) => reassignMarker(await openLane(lane), from, to),
+    ...(refusedTable === null
+      ? {}
+      : ({
+          refused: async (lane, max) => readRefused(await openLane(lane), refusedTable, max),
+          forget: async (lane, ids) => forgetRefused(await openLane(lane), refusedTable, ids),
+        } satisfies Partial<Sink>)),
     close: () => table.close(),
   }
 }

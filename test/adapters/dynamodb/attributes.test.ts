@@ -91,8 +91,8 @@ test('attributes survive their way through JSON, bytes and attributes named B to
   const value = { B: 'text', b: new Uint8Array([1, 2, 3]), M: { B: new Uint8Array([0]), N: '1' }, list: ['S', 1n] }
   expect(parseAttributes(attributesText(attributesOf(value, '')))).toEqual({
     B: { S: 'text' },
-    b: { B: Buffer.from([1, 2, 3]) },
-    M: { M: { B: { B: Buffer.from([0]) }, N: { S: '1' } } },
+    b: { B: new Uint8Array([1, 2, 3]) },
+    M: { M: { B: { B: new Uint8Array([0]) }, N: { S: '1' } } },
     list: { L: [{ S: 'S' }, { N: '1' }] },
   })
 })
