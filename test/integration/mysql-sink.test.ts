@@ -4,9 +4,10 @@ import { mysql } from '../../lib/adapters/mysql/sink.ts'
 import { mariaDbTest as test } from '../support/mariadb.ts'
 import { tableCases } from '../support/table-cases.ts'
 import { mariaDbDatabase } from '../support/table-databases.ts'
+import { kindCases } from '../support/table-kinds.ts'
 import { freshName, tableRig } from '../support/table-rig.ts'
 
-for (const [name, run] of Object.entries(tableCases)) {
+for (const [name, run] of Object.entries({ ...tableCases, ...kindCases('mysql') })) {
   test(`a MySQL sink: ${name}`, async ({ mariaDb }) => {
     await expect(run(mariaDbDatabase(mariaDb))).resolves.toBeUndefined()
   })

@@ -3,9 +3,10 @@ import { postgres as postgresSink } from '../../lib/adapters/postgres/sink.ts'
 import { postgresTest as test } from '../support/postgres.ts'
 import { tableCases } from '../support/table-cases.ts'
 import { postgresDatabase } from '../support/table-databases.ts'
+import { kindCases } from '../support/table-kinds.ts'
 import { freshName, tableRig } from '../support/table-rig.ts'
 
-for (const [name, run] of Object.entries(tableCases)) {
+for (const [name, run] of Object.entries({ ...tableCases, ...kindCases('postgres') })) {
   test(`a PostgreSQL sink: ${name}`, async ({ postgres }) => {
     await expect(run(postgresDatabase(postgres))).resolves.toBeUndefined()
   })

@@ -178,7 +178,7 @@ for (const mode of ['insert', 'upsert'] as const) {
       assert.equal(error.code, 'ROWS_REFUSED', error.message)
       const { sink, lane, epoch, rowKey, column } = error.details
       assert.deepEqual({ sink, lane, epoch, rowKey }, { sink: 'rows', lane: 0, epoch: 2, rowKey: 'k=331' })
-      if (column !== null) assert.equal(column, 'v')
+      assert.equal(column, 'v')
       assert.match(error.message, /sink rows, lane 0, epoch 2.*row k=331/)
       assert.equal((await rows()).length, 1)
       assert.deepEqual(await rig.sink.marker(0), markerOf(rig.incarnation, 1))
@@ -196,6 +196,7 @@ for (const mode of ['insert', 'upsert'] as const) {
     const error = await codeOf(rig.promote(await rig.stage(values)))
     assert.equal(error.code, 'ROWS_REFUSED', error.message)
     assert.equal(error.details.rowKey, 'k=200')
+    assert.equal(error.details.column, 'v')
     assert.match(error.message, /positive/)
     assert.deepEqual(await rows(), [])
   }
@@ -219,7 +220,7 @@ Object.assign(refusing, {
     await rig.run([[{ k: 1 }], [{ k: 2 }]])
     const error = await codeOf(rig.promote(await rig.stage([[{ k: 3 }], [{ k: 2 }], [{ k: 4 }]])))
     assert.equal(error.code, 'ROWS_REFUSED', error.message)
-    assert.equal(error.details.rowKey, 'k=2')
+    assert.deepEqual([error.details.rowKey, error.details.column], ['k=2', 'k'])
   },
   'upsert: a table without a unique index on the key is refused': async (database) => {
     const { rig } = await rigOn(database, '(k int, v int)', upsert)

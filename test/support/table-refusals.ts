@@ -53,6 +53,7 @@ for (const mode of ['insert', 'upsert'] as const) {
     for (const row of refused) {
       assert.deepEqual([row.epoch, row.incarnation, cellsOf(row)], [1, rig.incarnation, { k: `${row.row}`, v: '-1' }])
       assert.match(row.reason, /positive/)
+      assert.equal(row.column, 'v')
       assert.match(row.code, /^23514$|^4025$|^23000$/)
       assert.equal(Buffer.from(row.key!, 'base64').toString(), `k=${row.row}`)
     }

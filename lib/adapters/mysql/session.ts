@@ -7,6 +7,7 @@
 import { PawlError } from '../../model/errors.ts'
 import type { Marker } from '../../model/manifest.ts'
 import type { LaneKey, TableSession } from '../shared/table-session.ts'
+import { constraintColumns } from './constraints.ts'
 import type { MySqlAnswer, MySqlConnection } from './driver.ts'
 import { isServerError, translated } from './errors.ts'
 import { markerTableSql, refusedTableSql } from './markers.ts'
@@ -143,6 +144,7 @@ export function mySqlSession(connection: MySqlConnection, options: MySqlSessionO
         await query('ROLLBACK TO SAVEPOINT pawl')
       }
     },
+    columnsOf: (form, { details }) => constraintColumns(query, String(details.reason), form.table),
     commit: () => commit(send, sink),
     async rollback() {
       await query('ROLLBACK')

@@ -32,6 +32,9 @@ export interface PgServerError extends Error {
   readonly where?: string
   readonly column?: string
   readonly constraint?: string
+  /** Of the constraint's table. */
+  readonly schema?: string
+  readonly table?: string
 }
 
 interface Driver {

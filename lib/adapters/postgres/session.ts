@@ -9,6 +9,7 @@ import type { Marker } from '../../model/manifest.ts'
 import type { RowBlock } from '../shared/row-blocks.ts'
 import type { TableForm } from '../shared/table-rows.ts'
 import type { LaneKey, TableSession } from '../shared/table-session.ts'
+import { constraintColumns } from './constraints.ts'
 import type { PgClient, PgResult } from './driver.ts'
 import { isServerError, translated } from './errors.ts'
 import { markerTableSql, refusedTableSql } from './markers.ts'
@@ -124,6 +125,9 @@ export function pgSession(
       } finally {
         await undo()
       }
+    },
+    async columnsOf(form, { cause }) {
+      return isServerError(cause) ? asOurs(() => constraintColumns(client, cause, form.table)) : null
     },
     commit: () => commit(client, sink),
     async rollback() {

@@ -35,6 +35,8 @@ export interface TableSession extends PooledSession {
   write(form: TableForm, block: RowBlock): Promise<void>
   /** What `write` throws for this block, without keeping anything of it. */
   refusal(form: TableForm, block: RowBlock): Promise<PawlError | null>
+  /** Within a transaction: the columns, joined, of the constraint that a refusal names; null where it names none. */
+  columnsOf(form: TableForm, refusal: PawlError): Promise<string | null>
   /** Without a transaction: makes the table of refused rows, unless it is there. */
   createRefusedTable(): Promise<void>
   /** Within the transaction of the marker. */

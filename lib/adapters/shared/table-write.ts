@@ -66,7 +66,7 @@ async function bear(bearing: Bearing, block: RowBlock, firstRow: number): Promis
     const hopeless = error.code !== 'ROWS_REFUSED' || refused.length >= limits.refusedPerPromotionMax
     if (hopeless) throw await named(session, form, block, committable, error)
     if (block.rows === 1) {
-      refused.push(refusalOf(bearing, block, firstRow, error))
+      refused.push(await refusalOf(bearing, block, firstRow, error))
       return
     }
     const { row } = error.details
@@ -76,13 +76,13 @@ async function bear(bearing: Bearing, block: RowBlock, firstRow: number): Promis
   await bear(bearing, rowsFrom(block, cut), firstRow + cut)
 }
 
-function refusalOf(
-  { form, committable, incarnation }: Bearing,
+async function refusalOf(
+  { session, form, committable, incarnation }: Bearing,
   block: RowBlock,
   row: number,
   error: PawlError,
-): RefusedRow {
-  const { sqlState, errno, column, reason } = error.details
+): Promise<RefusedRow> {
+  const { sqlState, errno, reason } = error.details
   const cells = cellsAt(block, 0)
   if (form.mode === 'upsert') cells.shift()
   return refusedRow({
@@ -90,7 +90,7 @@ function refusalOf(
     epoch: committable.epoch,
     row,
     code: String(sqlState ?? errno ?? error.code),
-    column: typeof column === 'string' ? column : null,
+    column: await columnOf(session, form, error),
     reason: String(reason ?? error.message),
     key: rowKeyOf(form, block, 0),
     value: JSON.stringify(form.mode === 'sql' ? cells : Object.fromEntries(cellsOf(block, cells))),
@@ -123,11 +123,19 @@ async function named(
   const { error, row } = known
     ? { error: refused, row: refused.details.row }
     : await culprit(session, form, block, refused)
-  const { row: _, ...details } = error.details
+  const { row: _, column: _column, ...details } = error.details
   const rowKey = rowKeyOf(form, block, typeof row === 'number' ? row : 0)
-  const column = typeof details.column === 'string' ? `, column ${details.column}` : ''
-  const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, table ${form.table}, row ${rowKey}${column}: ${details.reason}`
-  return new PawlError(error.code, fault, { sink, lane, epoch, table: form.table, rowKey, ...details }, error.cause)
+  const column = await columnOf(session, form, error)
+  const at = column === null ? '' : `, column ${column}`
+  const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, table ${form.table}, row ${rowKey}${at}: ${details.reason}`
+  const named = { sink, lane, epoch, table: form.table, rowKey, column, ...details }
+  return new PawlError(error.code, fault, named, error.cause)
+}
+
+/** The column that the database named, or those of the constraint that it named. */
+async function columnOf(session: TableSession, form: TableForm, error: PawlError): Promise<string | null> {
+  const { column } = error.details
+  return typeof column === 'string' ? column : session.columnsOf(form, error)
 }
 
 /** The first row of the shortest beginning that is refused; about log2(rows) tries. */
