@@ -97,11 +97,49 @@ test('waits with an epoch that the topic refuses since its limit was lowered, an
   await rig.base()
   const [one] = await rig.stage(1, [['k', 'x'.repeat(10_000)]])
   await configure(broker, topic, { 'max.message.bytes': '2000' })
-  await expect(rig.promote(one)).rejects.toThrow(/^ROWS_REFUSED.*MESSAGE_TOO_LARGE/)
+  await expect(rig.promote(one)).rejects.toMatchObject({
+    code: 'ROWS_REFUSED',
+    message: expect.stringMatching(`sink out, lane 0, epoch 1, topic ${topic}/0, row k: .*MESSAGE_TOO_LARGE`),
+    details: { sink: 'out', lane: 0, epoch: 1, topic, partition: 0, rowKey: 'k', column: null },
+  })
   expect(await rig.sink.marker(0)).toEqual(markerOf(rig.incarnation, 0))
   await configure(broker, topic, { 'max.message.bytes': '20000' })
   expect(await rig.promote(one)).toEqual({ result: 'promoted' })
   expect(await seenValues(link, topic)).toHaveLength(1)
+})
+
+test('names the row that a topic refuses: the largest of a batch, or the one that the broker names', async ({
+  broker,
+}) => {
+  const link = connect(broker)
+  const topic = await freshTopic(broker)
+  const rig = await sinkRig(link, topicSpec(topic))
+  await rig.base()
+  const now = Date.now()
+  const [sizes, times] = [
+    await rig.stage(1, [
+      ['a', 'x', now],
+      ['b', 'x'.repeat(3000), now],
+      ['c', 'xx', now],
+    ]),
+    await rig.stage(2, [
+      ['a', 'x', now],
+      ['b', 'xx', now],
+      ['late', 'x', now - 86_400_000],
+      [null, 'x', now - 86_400_000],
+    ]),
+  ]
+  await configure(broker, topic, { 'max.message.bytes': '2000' })
+  const large = await rig.promote(sizes[0]).catch((error: unknown) => error)
+  expect(large).toMatchObject({ code: 'ROWS_REFUSED', details: { rowKey: 'b', epoch: 1 } })
+  expect(String(large)).toContain('row b, in a batch of 3 rows: ')
+  await configure(broker, topic, { 'message.timestamp.before.max.ms': '3600000' })
+  await rig.promote(sizes[0])
+  const late = await rig.promote(times[0]).catch((error: unknown) => error)
+  expect(late).toMatchObject({ code: 'ROWS_REFUSED', details: { rowKey: 'late', epoch: 2 } })
+  await configure(broker, topic, { 'max.message.bytes': '20000' })
+  expect(await rig.promote(times[0])).toEqual({ result: 'promoted' })
+  expect(await seenValues(link, topic)).toHaveLength(7)
 })
 
 test('a missing topic is refused by code when staged, and when promoted', async ({ broker }) => {

@@ -18,6 +18,7 @@ import { type ControlOptions, controlRequest, ensureControl } from './control.ts
 import { KafkaLane } from './lane.ts'
 import type { KafkaLink } from './link.ts'
 import { controlTopic, type SinkIdentity, transactionalId } from './names.ts'
+import { namedRefusal } from './refused.ts'
 import { stagedTopics } from './staged.ts'
 import { stagingWriter } from './staging.ts'
 import { targetLookup } from './targets.ts'
@@ -131,7 +132,11 @@ class KafkaSink implements Sink {
     const found = taken.found?.marker ?? null
     if (taken.found?.torn) throw new PawlError('TRANSACTION_TORN', `lane ${lane} after epoch ${found?.epoch}`, { lane })
     if (!sameMarker(found, prev)) return { result: 'refused', found }
-    await this.#lane(lane).write(taken, marker, { parts, store: this.#options.store, healing })
+    try {
+      await this.#lane(lane).write(taken, marker, { parts, store: this.#options.store, healing })
+    } catch (error) {
+      throw isPawlError(error) && error.code === 'ROWS_REFUSED' ? namedRefusal(error, committable) : error
+    }
     return { result: 'promoted' }
   }
 

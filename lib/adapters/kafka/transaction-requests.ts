@@ -27,6 +27,8 @@ export interface PartitionAnswer {
   readonly partition: number
   readonly error: number
   readonly message: string | null
+  /** The first record that the broker names, by its index in the batch. */
+  readonly row: number | null
 }
 
 /** Which broker coordinates the transactional id. */
@@ -114,7 +116,7 @@ export function addPartitionsToTxn(
     decode: (answer) => {
       const reader = new WireReader(answer)
       reader.int32()
-      return byPartition(reader, () => ({ partition: reader.int32(), error: reader.int16(), message: null }))
+      return byPartition(reader, () => ({ partition: reader.int32(), error: reader.int16(), message: null, row: null }))
     },
   }
 }
@@ -167,7 +169,8 @@ function decodeProduce(answer: Buffer): PartitionAnswer[] {
     reader.int64()
     reader.int64()
     const records = reader.array(() => ({ index: reader.int32(), message: reader.string() }))
-    return { partition, error, message: reader.string() ?? records[0]?.message ?? null }
+    const [first] = records
+    return { partition, error, message: reader.string() ?? first?.message ?? null, row: first?.index ?? null }
   })
 }
 

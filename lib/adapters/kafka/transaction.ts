@@ -5,11 +5,12 @@
  * request is repeated whose effect could double: only answers that say "not now" are, and never a lost one. A lost
  * answer to Produce or EndTxn is `UNKNOWN_RESULT`; what became of it shows in the marker after the next take-over.
  */
-import { isPawlError, PawlError } from '../../model/errors.ts'
+import { faultOf, isPawlError, PawlError } from '../../model/errors.ts'
 import { patchProducer } from '../../model/record-batch.ts'
 import { isCoordinatorRetry, kafkaCode, kafkaError } from './codes.ts'
 import type { KafkaLink } from './link.ts'
 import { patience } from './patience.ts'
+import { refusedRowKey } from './refused.ts'
 import type { ReadyBatch } from './staged.ts'
 import {
   addPartitionsToTxn,
@@ -160,7 +161,7 @@ function sender(link: KafkaLink, producer: Producer, timeoutMs: number): Transac
         pipelined(requestsOf(stream), async (round) => {
           round.forEach(sequenced)
           const request = produce(producer.transactionalId, byTopic(round), timeoutMs)
-          check(await link.send(broker, request, timeoutMs))
+          check(await link.send(broker, request, timeoutMs), round)
         }),
       ),
     )
@@ -237,9 +238,13 @@ function byTopic(round: readonly ReadyBatch[]): { topic: string; batches: Outgoi
   return [...topics].map(([topic, batches]) => ({ topic, batches }))
 }
 
-function check(answers: readonly PartitionAnswer[]): void {
-  for (const { topic, partition, error, message } of answers) {
-    if (error !== kafkaCode.none)
-      throw kafkaError(error, `records for ${topic}/${partition}`, message, { topic, partition })
+function check(answers: readonly PartitionAnswer[], round: readonly ReadyBatch[]): void {
+  for (const { topic, partition, error, message, row } of answers) {
+    if (error === kafkaCode.none) continue
+    const fault = kafkaError(error, `records for ${topic}/${partition}`, message, { topic, partition })
+    const ready = round.find((sent) => sent.topic === topic && sent.partition === partition)
+    if (fault.code !== 'ROWS_REFUSED' || ready === undefined) throw fault
+    const details = { ...fault.details, rows: ready.rows, rowKey: refusedRowKey(ready, row), reason: faultOf(fault) }
+    throw new PawlError(fault.code, details.reason, details)
   }
 }
