@@ -57,6 +57,16 @@ describe('a sink with dead letters under faults: memory', () => {
   test.each(cases)('$name', ({ run }) => run())
 })
 
+// The exchanges that are cut are the calls of its disk.
+describe('a sink under faults: files', () => {
+  const onDisk = 'its rows wait on its own disk, and it calls no store'
+  const differences = {
+    'loses and repeats nothing when its process dies at any call of the store': onDisk,
+    'loses and repeats nothing when any answer of the store is lost': onDisk,
+  }
+  test.each(contractCases(sinkFaultContract, { ...file, differences }))('$name', ({ run }) => run())
+})
+
 describe('a sink under faults: write-ahead', () => {
   const differences = {
     ...noServer,

@@ -4,7 +4,10 @@ import type { KafkaConnection } from '../../lib/adapters/kafka/connection.ts'
 import { isPawlError } from '../../lib/model/errors.ts'
 import type { Committable } from '../../lib/model/manifest.ts'
 import type { PromoteResult } from '../../lib/ports/sink.ts'
+import { contractCases } from '../../lib/testing/contracts/contract.ts'
+import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { type Broker, missingTool, startBroker } from '../support/kafka.ts'
+import { freshKafka } from '../support/kafka-contract.ts'
 import { connectPlain, markerOf, type SinkRig, seenValues, sinkRig, topicSpec } from '../support/kafka-sink.ts'
 import { freshTopic } from '../support/kafka-topics.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
@@ -86,6 +89,24 @@ for (const [name, key] of Object.entries(keys)) {
       await expectAllOnce()
     })
   }
+}
+
+/** Cuts what goes over the wire. */
+async function disturb(nth: number, when: 'before' | 'after') {
+  const before = proxy.cuts
+  proxy.cut('any', when, nth)
+  return async () => {
+    proxy.heal()
+    return proxy.cuts > before
+  }
+}
+
+const disturbed = { name: 'Kafka', fresh: () => freshKafka(broker, `127.0.0.1:${proxy.port}`, { disturb }) }
+
+for (const { name, run } of contractCases(sinkFaultContract, disturbed)) {
+  test.skipIf(missing)(`a Kafka sink: ${name}`, async () => {
+    await expect(run()).resolves.toBeUndefined()
+  })
 }
 
 test.skipIf(missing)(

@@ -1,7 +1,9 @@
 import { expect } from 'vitest'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { type Emulator, awsTest as test } from '../support/aws.ts'
+import { throughProxy } from '../support/fault-proxy.ts'
 import { freshFiles } from '../support/s3-contract.ts'
 
 /** What the format of the files has a part in; the rest of the contract is about names and markers. */
@@ -10,7 +12,11 @@ const ofFormat = /tombstone|with key, value and timestamp|does not encode|in ord
 for (const format of ['json-lines', 'csv', 'parquet'] as const) {
   let emulator: Emulator
   const implementation = { name: `S3, ${format}`, fresh: () => freshFiles(emulator, format) }
-  const cases = contractCases(sinkContract, implementation)
+  const disturbed = {
+    name: implementation.name,
+    fresh: () => throughProxy(emulator.client, (through, more) => freshFiles(emulator, format, through, more)),
+  }
+  const cases = [...contractCases(sinkContract, implementation), ...contractCases(sinkFaultContract, disturbed)]
   for (const { name, run } of format === 'json-lines' ? cases : cases.filter((one) => ofFormat.test(one.name))) {
     test(`an S3 sink, ${format}: ${name}`, async ({ emulator: shared }) => {
       emulator = shared

@@ -23,6 +23,19 @@ export interface DiskFailure {
 
 /** Runs `deed` on a disk that fails; tells whether the failure was reached. */
 export async function withFailingDisk(failure: DiskFailure, deed: () => Promise<unknown>): Promise<'failed' | 'done'> {
+  const disk = failDisk(failure)
+  try {
+    await deed()
+  } catch (thrown) {
+    if (!disk.reached) throw thrown
+  } finally {
+    disk.mend()
+  }
+  return disk.reached ? 'failed' : 'done'
+}
+
+/** Lets the disk fail from now on, until it is mended. */
+export function failDisk(failure: DiskFailure): { readonly reached: boolean; mend(): void } {
   const originals = Object.fromEntries(calls.map((call) => [call, fs[call]]))
   const error = () => Object.assign(new Error('the disk failed'), { code: failure.errno ?? 'EIO' })
   let count = 0
@@ -39,13 +52,22 @@ export async function withFailingDisk(failure: DiskFailure, deed: () => Promise<
     Object.assign(fs, { [call]: failing })
   }
   syncBuiltinESMExports()
-  try {
-    await deed()
-  } catch (thrown) {
-    if (!reached) throw thrown
-  } finally {
-    Object.assign(fs, originals)
-    syncBuiltinESMExports()
+  return {
+    get reached() {
+      return reached
+    },
+    mend() {
+      Object.assign(fs, originals)
+      syncBuiltinESMExports()
+    },
   }
-  return reached ? 'failed' : 'done'
+}
+
+/** Fails one call of the disk, as `disturb` of the sink contract cuts one exchange with a server. */
+export async function disturbDisk(at: number, when: DiskFailure['when']): Promise<() => Promise<boolean>> {
+  const disk = failDisk({ at, when, once: true })
+  return async () => {
+    disk.mend()
+    return disk.reached
+  }
 }

@@ -122,6 +122,29 @@ export async function faultProxy(
   }
 }
 
+/** A place of a contract whose clients reach the emulator through a proxy, which can `disturb` them. */
+export async function throughProxy<C extends { readonly endpoint: string }, P extends { dispose(): Promise<void> }>(
+  client: C,
+  fresh: (client: C, controls: { readonly disturb: ReturnType<typeof disturbBy> }) => Promise<P>,
+): Promise<P> {
+  const proxy = await faultProxy(client.endpoint)
+  const place = await fresh({ ...client, endpoint: proxy.endpoint }, { disturb: disturbBy(proxy) })
+  return { ...place, dispose: () => place.dispose().finally(proxy.close) }
+}
+
+/** Cuts one request, or the answer to it, as `disturb` of the sink contract wants. */
+export function disturbBy(proxy: FaultProxy) {
+  return async (nth: number, when: 'before' | 'after') => {
+    let seen = 0
+    proxy.plan(() => seen++ === nth, { fault: when === 'before' ? 'request-lost' : 'answer-lost' })
+    return async () => {
+      const struck = proxy.left === 0
+      proxy.forget()
+      return struck
+    }
+  }
+}
+
 function callOf({ method = '', url = '', headers }: IncomingMessage): ProxiedCall {
   const target = headers['x-amz-target']
   const operation = typeof target === 'string' ? (target.split('.').at(-1) ?? '') : ''

@@ -14,6 +14,7 @@ import type { FileFormat } from '../../lib/adapters/s3/file-encoders.ts'
 import { markersFolder } from '../../lib/adapters/s3/file-form.ts'
 import { type S3FilesOptions, s3Files } from '../../lib/adapters/s3/files.ts'
 import type { Sink } from '../../lib/ports/sink.ts'
+import type { Store } from '../../lib/ports/store.ts'
 import {
   contractLanes,
   contractRowSpec,
@@ -104,12 +105,17 @@ export async function readRows(bytes: Buffer, format: FileFormat): Promise<Recor
 }
 
 /** A place for one case. */
-export async function freshFiles(emulator: Emulator, format: FileFormat) {
+export async function freshFiles(
+  emulator: Emulator,
+  format: FileFormat,
+  client = emulator.client,
+  more: Pick<SinkControls, 'disturb'> = {},
+) {
   const view = await bucketView(emulator)
   const prefix = 'a/rows/'
   const store = memoryStore()
   const options: S3FilesOptions<unknown, unknown> = {
-    ...emulator.client,
+    ...client,
     forcePathStyle: true,
     bucket: view.name,
     prefix,
@@ -119,13 +125,16 @@ export async function freshFiles(emulator: Emulator, format: FileFormat) {
     row: (value, key, timestampMs) => ({ k: key, v: contractRowSpec.value.encode(value), ts: timestampMs }),
   }
   const opened: Sink[] = []
-  const controls: SinkControls = { ...controlsOf(view, prefix, format), ...stagingControls(store) }
+  const controls: SinkControls = { ...controlsOf(view, prefix, format), ...stagingControls(store), ...more }
+  const over = async (other: Store) => {
+    const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store: other }
+    const sink = await s3Files(options).open('rows', context)
+    opened.push(sink)
+    return sink
+  }
   return {
     async open(): Promise<SinkSubject> {
-      const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store }
-      const sink = await s3Files(options).open('rows', context)
-      opened.push(sink)
-      return { sink, store, controls }
+      return { sink: await over(store), store, controls, over }
     },
     async dispose() {
       for (const sink of opened) await sink.close()

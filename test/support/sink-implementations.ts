@@ -21,6 +21,7 @@ import {
   type SinkSubject,
   type VisibleRow,
 } from '../../lib/testing/contracts/sink-subject.ts'
+import { disturbDisk } from './failing-disk.ts'
 
 const textOf = (bytes: Buffer | null) => bytes?.toString() ?? null
 const objectsOf = (committable: Committable) => committable.parts.flatMap(({ objects }) => objects)
@@ -79,6 +80,7 @@ function fileControls(directory: string): SinkControls {
       bytes[bytes.length >> 1]! ^= 1
       await writeFile(path!, bytes)
     },
+    disturb: disturbDisk,
   }
 }
 
@@ -94,9 +96,9 @@ export const file: Implementation<SinkSubject> = {
     const directory = await mkdtemp(join(tmpdir(), 'pawl-files-'))
     const controls = fileControls(directory)
     const store = memoryStore()
-    const open = () => openFileSink({ sink: 'rows', directory, within: null, spec: contractRowSpec })
+    const over = async () => openFileSink({ sink: 'rows', directory, within: null, spec: contractRowSpec })
     return {
-      open: async () => ({ sink: open(), store, controls }),
+      open: async () => ({ sink: await over(), store, controls, over }),
       dispose: () => rm(directory, { recursive: true }),
     }
   },

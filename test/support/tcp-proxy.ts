@@ -9,8 +9,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export interface TcpProxy {
   readonly port: number
-  /** At the next request of this kind: cut before it is passed on, or once the broker has answered it. */
-  cut(apiKey: number, when: 'before' | 'after'): void
+  /** At the next request of this kind, or once so many such have passed: cut before it is passed on, or once it is answered. */
+  cut(apiKey: number | 'any', when: 'before' | 'after', skip?: number): void
+  /** Forgets a cut that was planned. */
+  heal(): void
   /** How many cuts have been made. */
   readonly cuts: number
   close(): Promise<void>
@@ -19,7 +21,7 @@ export interface TcpProxy {
 /** Listens on a free port and passes on to `port`, which may be set later. */
 export async function tcpProxy(target: { port: number }): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
-  let planned: { readonly apiKey: number; readonly when: 'before' | 'after' } | null = null
+  let planned: { readonly apiKey: number | 'any'; readonly when: 'before' | 'after'; skip: number } | null = null
   let cuts = 0
   const server: Server = createServer((client) => {
     const broker = connect(target.port, '127.0.0.1')
@@ -40,7 +42,8 @@ export async function tcpProxy(target: { port: number }): Promise<TcpProxy> {
       broker.destroy()
     }
     const frames = framed((apiKey) => {
-      if (planned?.apiKey !== apiKey) return true
+      if (planned === null || (planned.apiKey !== 'any' && planned.apiKey !== apiKey)) return true
+      if (planned.skip-- > 0) return true
       const { when } = planned
       planned = null
       if (when === 'after') cutting = true
@@ -58,8 +61,11 @@ export async function tcpProxy(target: { port: number }): Promise<TcpProxy> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
   return {
     port: (server.address() as { port: number }).port,
-    cut: (apiKey, when) => {
-      planned = { apiKey, when }
+    cut: (apiKey, when, skip = 0) => {
+      planned = { apiKey, when, skip }
+    },
+    heal: () => {
+      planned = null
     },
     get cuts() {
       return cuts
