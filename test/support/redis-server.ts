@@ -61,26 +61,31 @@ export async function startRedis(...settings: readonly string[]): Promise<RedisS
 }
 
 const slots = 16_384
+/** Nodes that wait for each other longer than a test under load takes, and that keep what they have answered. */
 const clusterSettings = [
-  '--cluster-enabled',
-  'yes',
-  '--cluster-announce-ip',
-  '127.0.0.1',
-  '--cluster-node-timeout',
-  '2000',
+  ...['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1', '--cluster-node-timeout', '8000'],
+  ...['--appendfsync', 'always'],
 ]
 
-/** So many nodes that share the slots, without replicas. */
+/** So many nodes that share the slots, without replicas. Redis takes 2 seconds for it, and for each restart. */
 export async function startRedisCluster(count: number): Promise<readonly RedisServer[]> {
   const nodes = await Promise.all(Array.from({ length: count }, () => startRedis(...clusterSettings)))
-  const clients = nodes.map((node) => node.connect())
   const from = (index: number) => Math.ceil((slots * index) / count)
-  for (const [index, client] of clients.entries()) {
+  for (const [index, node] of nodes.entries()) {
+    const client = node.connect()
     await client.call('CLUSTER', 'ADDSLOTSRANGE', from(index), from(index + 1) - 1)
-    await client.call('CLUSTER', 'MEET', '127.0.0.1', nodes[0]!.port)
+    for (const { port } of nodes) if (port !== node.port) await client.call('CLUSTER', 'MEET', '127.0.0.1', port)
+    client.disconnect()
   }
-  for (const client of clients)
-    while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await sleep(20)
-  for (const client of clients) client.disconnect()
+  await clusterUp(nodes)
   return nodes
+}
+
+/** Waits until every node says that all slots are served. */
+export async function clusterUp(nodes: readonly RedisServer[]): Promise<void> {
+  for (const node of nodes) {
+    const client = node.connect()
+    while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await sleep(20)
+    client.disconnect()
+  }
 }

@@ -6,7 +6,7 @@
 import { test } from 'vitest'
 import { missingRedis, type RedisServer, startRedis } from './redis-server.ts'
 
-export { missingRedis, type RedisServer, startRedis, startRedisCluster } from './redis-server.ts'
+export { clusterUp, missingRedis, type RedisServer, startRedis, startRedisCluster } from './redis-server.ts'
 
 /** vitest's `test` with a Redis for the file. */
 export const redisTest = test.extend<{ server: RedisServer | null; redis: RedisServer }>({

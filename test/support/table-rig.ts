@@ -97,7 +97,7 @@ export async function settled(rig: TableRig, committable: Committable): Promise<
     try {
       return await rig.promote(committable)
     } catch (error) {
-      if (!isPawlError(error) || error.kind !== 'Retryable' || tries > 200) throw error
+      if (!isPawlError(error) || error.kind !== 'Retryable' || tries > 600) throw error
       await sleep(50)
     }
   }

@@ -2,7 +2,8 @@
  * The parts of `ioredis` that the sink stands on, loaded when the first connection opens.
  *
  * A client of ours never reconnects and never sends again by itself: whoever uses it decides what a lost answer
- * means. What is used of the package is typed here, so that our declarations do not need its own.
+ * means. In a cluster it only follows a command to the node that has its key, which no node carried out before. What is
+ * used of the package is typed here, so that our declarations do not need its own.
  */
 import { PawlError } from '../../model/errors.ts'
 import type { DatabaseAddress } from '../shared/database-address.ts'
@@ -44,6 +45,8 @@ export async function newClient(
   return new Redis.Cluster([{ host, port }], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
     redisOptions: { ...credentials, ...behaviour, lazyConnect: false },
   })
 }

@@ -52,13 +52,21 @@ export async function redisSession(
     },
   }
   try {
-    await client.connect()
+    await connected(client)
     if (manyKeys !== null && !hasHashTag(manyKeys)) await refuseCluster(session, manyKeys, sink)
     return session
   } catch (error) {
     client.disconnect(false)
     throw translated(isPawlError(error) ? error : (lastError ?? error), sink)
   }
+}
+
+/** What `connect` of a cluster that is down answers with: nothing, ever; only its end is told. */
+function connected(client: RedisClient): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.on('end', () => reject(new Error('it is not ready')))
+    client.connect().then(resolve, reject)
+  })
 }
 
 async function refuseCluster(session: RedisSession, prefix: string, sink: string): Promise<void> {
