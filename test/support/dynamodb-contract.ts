@@ -31,7 +31,7 @@ import {
   type SinkSubject,
 } from '../../lib/testing/contracts/sink-subject.ts'
 import type { Emulator } from './aws-emulator.ts'
-import { type FaultProxy, faultProxy } from './fault-proxy.ts'
+import { disturbBy, faultProxy } from './fault-proxy.ts'
 import { stagingControls } from './table-contract.ts'
 
 export type Item = Record<string, AttributeValue>
@@ -107,7 +107,7 @@ export async function freshDynamo(emulator: Emulator, mode: DynamoMode, onReject
   const controls: SinkControls = {
     ...controlsOf(client, table, keys),
     ...stagingControls(store),
-    disturb: (nth, when) => disturb(proxy, nth, when),
+    disturb: disturbBy(proxy),
   }
   const over = async (other: Store) => {
     const context = { pipeline: 'p', incarnation: 'unused', stage: 'test', directory: null, store: other }
@@ -125,18 +125,6 @@ export async function freshDynamo(emulator: Emulator, mode: DynamoMode, onReject
       await proxy.close()
       client.destroy()
     },
-  }
-}
-
-/** Cuts the `nth` request from now on, or its answer. */
-async function disturb(proxy: FaultProxy, nth: number, when: 'before' | 'after') {
-  let seen = 0
-  proxy.forget()
-  proxy.plan(() => seen++ === nth, { fault: when === 'before' ? 'request-lost' : 'answer-lost' })
-  return async () => {
-    const struck = proxy.left === 0
-    proxy.forget()
-    return struck
   }
 }
 
