@@ -39,3 +39,10 @@ test('only the steps that move markers may write those in the store, and only wh
       resources: ['bucket/markers/p/webhook/*'],
     })
 })
+
+test('only the steps that connect to Doris read its secret: refused rows lie in the store', () => {
+  const withSecret = subject('doris')
+  Object.assign(withSecret.description.sinks[0]!, { resources: [{ of: 'secretsmanager', secretArn: 'secret' }] })
+  const readers = functionNames.filter((name) => rightsOf(name, withSecret).some(({ sid }) => sid === 'SinkSecret1'))
+  expect(readers.sort()).toEqual(['abort', 'operate', 'promote'])
+})

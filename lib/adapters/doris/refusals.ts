@@ -29,6 +29,8 @@ export interface RefusalBudget {
   readonly endsAtMs: number
   /** Rows that may still be refused; null until those that were noted before are counted. */
   rows: number | null
+  /** Bytes of them that may still be kept. */
+  bytes: number
 }
 
 /** A budget that nothing was spent of. */
@@ -36,6 +38,7 @@ export const refusalBudget = (): RefusalBudget => ({
   probes: probesMax,
   endsAtMs: performance.now() + searchMs,
   rows: null,
+  bytes: limits.rejectedPerTaskBytesMax,
 })
 
 /** What a search needs. */
@@ -139,7 +142,8 @@ export class RefusalSearch {
     const { reason, code = 'DATA_QUALITY_ERROR' } = refusal.details
     const text = String(reason ?? refusal.message)
     const bytes = Buffer.from(value)
-    const kept = bytes.subarray(0, limits.rejectedBytesMax)
+    const kept = bytes.subarray(0, Math.min(limits.rejectedBytesMax, budget.bytes))
+    budget.bytes -= kept.length
     this.#judged[row] = refused
     this.#found.push({
       incarnation,

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { dorisHttp } from '../../../lib/adapters/doris/http.ts'
 import { dorisLoads } from '../../../lib/adapters/doris/loads.ts'
+import { RefusalSearch, refusalBudget } from '../../../lib/adapters/doris/refusals.ts'
 import { bodyOf } from '../../../lib/adapters/doris/rows.ts'
 import type { DorisHandle } from '../../../lib/adapters/doris/settle.ts'
 import { type DorisOptions, doris } from '../../../lib/adapters/doris/sink.ts'
@@ -68,13 +69,18 @@ async function letters({ sink }: SinkDriver): Promise<string[]> {
   return cells.map(({ k, v }) => `${k}:${v}`).sort()
 }
 
+function loadsOf() {
+  const address = () => addressOf(double.url, { sink: 'rows', protocols: ['http:'], port: 8030 })
+  return dorisLoads('rows', dorisHttp({ sink: 'rows', timeoutMs: 2000, address }), 2000)
+}
+
 describe('rows that Doris refuses', () => {
   test.each((['json', 'csv'] as const).flatMap((format) => [0, 2, 1000].map((logs) => ({ format, logs }))))(
     'are left out, wherever they are, and no other: $format, a log of $logs rows',
     async ({ format, logs }) => {
       double.logs = logs
       const random = prng(logs + format.length)
-      for (let epoch = 1; epoch <= 6; epoch++) {
+      for (let epoch = 1; epoch <= 4; epoch++) {
         const before = values().length
         const driver = await openDriver({ format, columns: ['k', 'v'] })
         for (const lane of [0, 1, 2]) driver.markers.set(lane, (await driver.sink.marker(lane))!)
@@ -121,6 +127,19 @@ describe('rows that Doris refuses', () => {
     const [committable] = await driver.commit(1, inLane0(...some))
     expect(await driver.promote(committable!)).toEqual({ result: 'promoted', refused: 30 })
     expect(double.txns(/^pawl-probe-/).length).toBe(32)
+  })
+
+  test('keep their beginning, and together no more than a task may keep', async () => {
+    const { driver, committable } = await staged(`${'y'.repeat(300_000)}!`, 'a!', 'b!')
+    const [part] = committable.parts
+    const { form, label } = part!.handle as DorisHandle
+    const budget = { ...refusalBudget(), bytes: 256 * 1024 + 9 }
+    const needs = { loads: loadsOf(), store, committable, incarnation: driver.incarnation, firstRow: 0 }
+    const search = new RefusalSearch(part!, form, label, { ...needs, budget, countNoted: async () => 0 })
+    expect(await search.more()).toBe(true)
+    const line = '{"k":null,"v":"a!"}'.length
+    const cut = 300_000 + line - 1 - 256 * 1024
+    expect(search.found.map(({ cutBytes }) => cutBytes)).toEqual([cut, line - 9, line])
   })
 
   test('fail the attempt that stages them when the pipeline parks, and a table that does not fit always does', async () => {
@@ -242,9 +261,7 @@ describe('the decision which rows are left out', () => {
     welcome = () => true
     const [part] = committable.parts
     const { form, label } = part!.handle as DorisHandle
-    const address = () => addressOf(double.url, { sink: 'rows', protocols: ['http:'], port: 8030 })
-    const loads = dorisLoads('rows', dorisHttp({ sink: 'rows', timeoutMs: 2000, address }), 2000)
-    await loads.prepare(form, label, () => bodyOf(store, part!, form))
+    await loadsOf().prepare(form, label, () => bodyOf(store, part!, form))
     expect(await driver.promote(committable)).toEqual({ result: 'promoted', refused: 1 })
     expect(values()).toEqual(['a', 'c'])
   })
