@@ -2,17 +2,26 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { expect, onTestFinished, test } from 'vitest'
 import { measure } from '../../lib/adapters/cloudwatch/measure.ts'
+import { dynamodb } from '../../lib/adapters/dynamodb/sink.ts'
 import { mysql } from '../../lib/adapters/mysql/sink.ts'
 import { postgres } from '../../lib/adapters/postgres/sink.ts'
 import { redis } from '../../lib/adapters/redis/sink.ts'
+import { s3Files } from '../../lib/adapters/s3/files.ts'
+import { delta } from '../../lib/delta.ts'
 import { nullable, text } from '../../lib/model/serde.ts'
 import { pipeline } from '../../lib/stream/pipeline.ts'
 import { topic } from '../../lib/stream/topic.ts'
+import { awsTest, type Emulator } from '../support/aws.ts'
+import { cuttingProxy } from '../support/cutting-proxy.ts'
+import { bucketTable, tableRows } from '../support/delta-table.ts'
+import { createTable, scan } from '../support/dynamodb-contract.ts'
 import { missingMariaDb, startMariaDb } from '../support/mariadb.ts'
 import { missingPostgres, startPostgres } from '../support/postgres.ts'
 import { missingRedis, startRedis } from '../support/redis.ts'
+import { bucketView, fileLists, readRows } from '../support/s3-contract.ts'
 import { freshName } from '../support/table-rig.ts'
 import { install } from '../support/table-runs.ts'
 
@@ -95,3 +104,80 @@ test('case 21: sinks that are away for longer than every timeout between commit 
   expect(maria.url + valkey.url).toMatch(/open-sesame.*open-sesame/)
   expect(JSON.stringify(runs.events)).not.toContain('open-sesame')
 })
+
+/** The emulator behind a network of its own, for one sink. */
+async function ownNetwork({ endpoint, client }: Emulator) {
+  const proxy = await cuttingProxy(Number(new URL(endpoint).port))
+  onTestFinished(() => proxy.close())
+  return { proxy, client: { ...client, endpoint: `http://127.0.0.1:${proxy.port}`, timeoutMs: 150 } }
+}
+
+awsTest(
+  'case 21: sinks of AWS that are away for longer than every timeout between commit and promote lose nothing and repeat nothing',
+  async ({ emulator }) => {
+    const networks = [await ownNetwork(emulator), await ownNetwork(emulator), await ownNetwork(emulator)] as const
+    const [ofItems, ofFiles, ofLake] = networks
+    const items = new DynamoDBClient(emulator.client)
+    const table = await createTable(items, { n: 'S' })
+    const bucket = await bucketView(emulator)
+    const lake = await bucketTable(emulator.client)
+    onTestFinished(async () => {
+      items.destroy()
+      bucket.client.destroy()
+      await lake.dispose()
+    })
+    const numbers = pipeline(freshName('aws').replace('_', '-'), settings).from(
+      topic('numbers', { key: nullable(text()), value: text() }),
+    )
+    const row = (value: string) => ({ n: Number(value) })
+    const runs = install(
+      numbers
+        .to(
+          'items',
+          dynamodb<string, string | null>({ ...ofItems.client, table, keys: { n: 'S' }, item: (n) => ({ n }) }),
+        )
+        .also(
+          numbers.to(
+            'files',
+            s3Files({ ...ofFiles.client, forcePathStyle: true, bucket: bucket.name, format: 'json-lines', row }),
+          ),
+        )
+        .also(
+          numbers.to(
+            'lake',
+            delta<string, string | null>({
+              table: lake.table,
+              columns: { n: 'long' },
+              row,
+              s3: { ...ofLake.client, forcePathStyle: true },
+            }),
+          ),
+        ),
+    )
+    onTestFinished(runs.remove)
+    await runs.append('1')
+    expect(await runs.run()).toMatchObject({ reason: 'caught-up' })
+
+    await runs.append('2', '3')
+    for (const { proxy } of networks) proxy.silent = true
+    const running = runs.run()
+    // Its step gave the promotion up, which goes on asking behind it until its tries are used up.
+    expect(await runs.told('parked')).toMatchObject({ kind: 'promotion', code: 'EPOCH_TIMEOUT' })
+    await sleep(outageMs)
+    const [told] = measure(await runs.health())
+    expect(told!.values.UnpromotedSeconds).toBeGreaterThan(outageMs / 1000)
+    for (const { proxy } of networks) {
+      proxy.silent = false
+      await sleep(300)
+    }
+    expect(await running).toMatchObject({ reason: 'caught-up' })
+
+    const rows = (await scan(items, table)).map(({ n }) => n!.S!).filter((n) => !n.startsWith('pawl#'))
+    expect(rows.sort()).toEqual(['1', '2', '3'])
+    const files = (await fileLists(bucket, '')).flatMap((list) => list.files)
+    const lines = await Promise.all(files.map(async ({ name }) => readRows(await bucket.read(name), 'json-lines')))
+    expect(lines.flat()).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
+    expect(await tableRows(lake)).toEqual([{ n: 1n }, { n: 2n }, { n: 3n }])
+    expect(runs.events.filter(({ event }) => event === 'aborted')).toEqual([])
+  },
+)
