@@ -33,6 +33,7 @@ export const run = onJob(async (job, { stateMachineArn, trigger }: Call) => {
           serverTime(server, endpoint ?? `https://${server}.${region}.amazonaws.com/`),
         ),
       ),
+    workflow: environment.PAWL_WORKFLOW ?? 'standard',
     definition: () => definitionOf(stateMachineArn),
     mappings: async () => {
       const found = await mappingsOf(trigger)

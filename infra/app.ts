@@ -1,8 +1,8 @@
 /**
  * An example app: the word count of `examples/`, deployed.
  *
- * Context, or the environment of the same name in capitals: `bootstrapServers`, `stageName`, `entry`, `intake`,
- * `workflow`. Brokers are reached without credentials and from outside of any VPC, as on a person's own machine; a real
+ * Context, or the environment of the same name in capitals: `bootstrapServers`, `stageName`, `entry` (several files,
+ * separated by commas, are as many pipelines of one stack), `intake`, `workflow`. Brokers are reached without credentials and from outside of any VPC, as on a person's own machine; a real
  * deployment names a VPC, security groups and an authentication, see docs/deployment.md. With `-c quickStart=yes` the
  * stack is the one of docs/getting-started.md, with a cluster of its own unless brokers are named.
  */
@@ -29,5 +29,8 @@ if (context('quickStart', 'QUICK_START') !== undefined) {
   if (bootstrapServers === undefined) throw new Error('name the brokers: cdk deploy -c bootstrapServers=host:port')
   const stack = new Stack(app, `pawl-word-count-${stageName}`)
   const source = { bootstrapServers, authentication: { type: 'none' } as const }
-  new ExactlyOncePipeline(stack, 'WordCount', { entry, stageName, intake, workflow, source })
+  for (const [at, file] of entry.split(',').entries()) {
+    const id = at === 0 ? 'WordCount' : `Beside${at}`
+    new ExactlyOncePipeline(stack, id, { entry: file, stageName, intake, workflow, source })
+  }
 }

@@ -24,8 +24,8 @@ export interface Bundle {
   readonly startBytes: number
 }
 
-/** Minified bytes that the operate function may have. */
-export const operateBytesMax = 1_500_000
+/** Minified bytes that the operate function may have, drivers of its sinks among them. */
+export const operateBytesMax = 4_000_000
 
 const bundled = new Map<string, Readonly<Record<FunctionName, Bundle>>>()
 

@@ -90,7 +90,7 @@ export class ExactlyOncePipeline extends Construct {
     this.table = table
     this.functions = functions.byName
     this.stateMachine = stateMachine
-    this.#print({ pipeline, stageName, machineArn })
+    this.#print({ pipeline, stageName, machineArn, workflow: props.workflow ?? 'standard' })
   }
 
   #environment(
@@ -113,13 +113,14 @@ export class ExactlyOncePipeline extends Construct {
   }
 
   /** What commands need to look at the deployment, and a later one to take its storage up again. */
-  #print({ pipeline, stageName, machineArn }: { pipeline: string; stageName: string; machineArn: string }): void {
+  #print({ pipeline, stageName, machineArn, workflow }: Printed): void {
     const outputs = {
       Pipeline: pipeline,
       StageName: stageName,
       BucketName: this.bucket.bucketName,
       TableName: this.table.tableName,
       StateMachineArn: machineArn,
+      Workflow: workflow,
       TriggerName: this.functions.trigger.functionName,
       CollectName: this.functions.collect.functionName,
       DoctorName: this.functions.doctor.functionName,
@@ -128,6 +129,14 @@ export class ExactlyOncePipeline extends Construct {
     if (recover !== undefined) Object.assign(outputs, { RecoverName: recover.functionName })
     for (const [name, value] of Object.entries(outputs)) new CfnOutput(this, name, { value })
   }
+}
+
+/** What outputs say that no construct does. */
+interface Printed {
+  readonly pipeline: string
+  readonly stageName: string
+  readonly machineArn: string
+  readonly workflow: 'standard' | 'express'
 }
 
 /** The machine has a name of its own, since its functions must know it before it exists. */

@@ -45,8 +45,8 @@ function rightsAt(
   }
 }
 
-/** Of those that connect to a sink: for markers, for rows, to forget refused rows. */
-const connects: readonly FunctionName[] = ['plan', 'promote', 'finalize']
+/** Of those that connect to a sink: for markers, for rows, to forget refused rows, to look at markers. */
+const connects: readonly FunctionName[] = ['plan', 'promote', 'finalize', 'doctor']
 /** Doris prepares in operate, and gives up what was prepared. */
 const prepares: readonly FunctionName[] = ['promote', 'operate', 'abort']
 
@@ -85,6 +85,8 @@ function tableRights(name: FunctionName, subject: Subject, sink: string, resourc
       ]
     case 'finalize':
       return refused('ForgetRefused', 'dynamodb:UpdateItem', 'dynamodb:DeleteItem')
+    case 'doctor':
+      return [markers('SeeMarkers', ['dynamodb:GetItem'])]
     default:
       return []
   }
@@ -128,6 +130,8 @@ function bucketRights(name: FunctionName, { home }: Subject, { bucket, prefix, m
     case 'finalize':
     case 'collect':
       return [right('ListUploads', ['s3:ListBucketMultipartUploads'], arn), forget]
+    case 'doctor':
+      return [tell, right('SinkMarkers', ['s3:GetObject'], `${arn}/${markers}*`)]
     default:
       return []
   }

@@ -3,6 +3,7 @@
  *
  * `list` and `prepare` are here; `adopt` and `reset`, which replace markers, in `reassign-markers.ts`.
  */
+import type { Marker } from '../model/manifest.ts'
 import { laneName } from '../model/names.ts'
 import { clusterNotes, clusterOptions } from './load-cluster.ts'
 import { type OpenedSinks, shown, withSinks } from './open-sinks.ts'
@@ -74,18 +75,29 @@ async function list(call: Call, { compiled, place, head, sinks }: OpenedSinks): 
       const evidence = { lane: known ?? { sink: id, lane, target: sink.target }, marker, item }
       const fits = now === null || (marker === null && !registered)
       const fault = fits ? null : judgeMarker({ ...evidence, head: now, expected: due?.(id, lane).epoch ?? 0 })
-      lanes.push({ sink: id, lane, target: sink.target, registered, marker, code: fault?.code ?? null })
+      const refusing = now?.refusing?.some((one) => one.sink === id && one.lane === lane) ?? false
+      lanes.push({ sink: id, lane, target: sink.target, registered, marker, refusing, code: fault?.code ?? null })
     }
   }
   call.output.record({ pipeline, incarnation: head?.incarnation ?? null, lanes })
-  const rows = lanes.map(({ sink, lane, target, registered, marker, code }) => [
-    laneName(sink, lane),
-    target,
-    shown(marker),
-    code ?? (registered ? 'sound' : marker === null ? 'not yet registered' : 'unregistered'),
-  ])
+  const rows = lanes.map((one) => [laneName(one.sink, one.lane), one.target, shown(one.marker), laneState(one)])
   call.output.print(table(['lane', 'target', 'shows', 'state'], rows))
   return lanes.some(({ code }) => code !== null) ? exitCodes.failure : exitCodes.success
+}
+
+/** What `list` found of a lane. */
+export interface ListedLane {
+  readonly registered: boolean
+  readonly marker: Marker | null
+  readonly refusing: boolean
+  /** Of what is at fault; null when nothing is. */
+  readonly code: string | null
+}
+
+/** Whether the lane fits the ledger, and holds rows that it refused. */
+export function laneState({ registered, marker, refusing, code }: ListedLane): string {
+  const state = code ?? (registered ? 'sound' : marker === null ? 'not yet registered' : 'unregistered')
+  return refusing ? `${state}, holds refused rows` : state
 }
 
 async function prepare({ options, output }: Call, { compiled, sinks }: OpenedSinks): Promise<number> {

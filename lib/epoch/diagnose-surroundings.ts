@@ -37,7 +37,7 @@ export async function diagnoseSurroundings(job: Job, surroundings: Surroundings)
   const findings = await Promise.all([
     tried('clock', async () => (await surroundings.serverTimes()).map(clockFinding)),
     ...(readSecret === null ? [] : [tried('secret', async () => secretFinding(await readSecret()))]),
-    tried('state machine', async () => machineFinding(job, await surroundings.definition())),
+    tried('state machine', async () => machineFinding(job, await surroundings.definition(), surroundings.workflow)),
     tried('mapping', async () => mappingFindings(await surroundings.mappings()), false),
     tried('concurrency', async () => concurrencyFinding(job, await surroundings.concurrency()), false),
   ])
@@ -57,7 +57,7 @@ function clockFinding({ server, atMs, hereMs }: ServerTime): Finding {
 const secretFinding = (_: unknown) => well('secret', 'user and password of the brokers can be read')
 
 /** The document is compared with the one that this build makes; the functions that it calls are its own matter. */
-function machineFinding({ compiled }: Job, definition: string | null): Finding {
+function machineFinding({ compiled }: Job, definition: string | null, workflow: Surroundings['workflow']): Finding {
   const check = 'state machine'
   if (definition === null)
     return ill(check, 'fail', 'it does not exist', 'deploy the stack again', 'AWS_RESOURCE_MISSING')
@@ -67,7 +67,7 @@ function machineFinding({ compiled }: Job, definition: string | null): Finding {
     StepName,
     string
   >
-  const own: unknown = JSON.parse(JSON.stringify(machine({ resources, settings: compiled.settings })))
+  const own: unknown = JSON.parse(JSON.stringify(machine({ resources, settings: compiled.settings, workflow })))
   if (sorted(own) === sorted(deployed)) return well(check, `it is of this build and calls ${versionsOf(resources)}`)
   const mend = 'deploy the stack again, and change nothing by hand'
   return ill(check, 'warn', 'its definition is of another build than its functions', mend)

@@ -19,8 +19,10 @@ export interface Deployment {
   readonly stage: string
   readonly bucket: string
   readonly table: string
-  /** Of the epoch machine; like the next two null in a stack from before its construct printed it. */
+  /** Of the epoch machine; like the next three null in a stack from before its construct printed it. */
   readonly stateMachineArn: string | null
+  /** `standard` or `express`. */
+  readonly workflow: string | null
   readonly trigger: string | null
   readonly doctor: string | null
 }
@@ -35,7 +37,12 @@ export interface OpenedDeployment extends Deployment {
 
 /** Names of `CfnOutput`s in `infra/exactly-once-pipeline.ts`, and what they mean here. */
 const fields = { Pipeline: 'pipeline', StageName: 'stage', BucketName: 'bucket', TableName: 'table' } as const
-const laterFields = { StateMachineArn: 'stateMachineArn', TriggerName: 'trigger', DoctorName: 'doctor' } as const
+const laterFields = {
+  StateMachineArn: 'stateMachineArn',
+  Workflow: 'workflow',
+  TriggerName: 'trigger',
+  DoctorName: 'doctor',
+} as const
 const allFields: Readonly<Record<string, keyof Deployment>> = { ...fields, ...laterFields }
 const outputName = new RegExp(`^(.*?)(${Object.keys(allFields).join('|')})[0-9A-F]{8}$`)
 
@@ -49,7 +56,7 @@ export function deploymentsOf(outputs: ReadonlyMap<string, string>): readonly De
   }
   return [...found.values()]
     .filter(isWhole)
-    .map((whole) => ({ stateMachineArn: null, trigger: null, doctor: null, ...whole }))
+    .map((whole) => ({ stateMachineArn: null, workflow: null, trigger: null, doctor: null, ...whole }))
 }
 
 type Whole = Pick<Deployment, (typeof fields)[keyof typeof fields]>
@@ -75,9 +82,11 @@ export async function openDeployment(stack: string, pipeline: string | undefined
     throw new PawlError('COMMAND_INVALID', `stack ${stack} deploys ${meant.length} pipelines, name one of ${names}`)
   }
   const { bucket, table, stateMachineArn } = only
+  const workflow = only.workflow === 'express' ? 'express' : 'standard'
   const ledger = dynamoLedger({ table })
   const store = s3Store({ bucket })
-  const launcher = stateMachineArn === null ? unknownMachine(stack) : stepFunctionsLauncher({ stateMachineArn })
+  const launcher =
+    stateMachineArn === null ? unknownMachine(stack) : stepFunctionsLauncher({ stateMachineArn, workflow })
   return {
     ...only,
     ledger,

@@ -9,6 +9,8 @@
 export interface Surroundings {
   /** The clocks of services, as the `Date` of an answer tells; to the second. */
   serverTimes(): Promise<readonly ServerTime[]>
+  /** Kind of the executions, on which the document of their machine depends. */
+  readonly workflow: 'standard' | 'express'
   /** The state machine's document as it is deployed; null when there is no such machine. */
   definition(): Promise<string | null>
   /** Mappings that ring the trigger. Null: its deployment has none. */

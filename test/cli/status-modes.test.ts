@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { laneState } from '../../lib/cli/list-sinks.ts'
 import { headLines, headRecord } from '../../lib/cli/report-status.ts'
 import { headWith } from '../epoch/support.ts'
 
@@ -17,4 +18,22 @@ test('status says what at-most-once gave up, and which lanes hold refused rows',
 test('status says nothing of either where there is none', () => {
   const text = headLines(headWith(), null, style).join('\n')
   expect(text).not.toMatch(/unconfirmed|refused/)
+})
+
+test('of a lane it is said whether it fits the ledger, and whether rows wait there that it refused', () => {
+  const marker = { incarnation: 'a', epoch: 3, hash: 'h' }
+  const lane = { registered: true, marker, refusing: false, code: null }
+  expect([
+    laneState(lane),
+    laneState({ ...lane, refusing: true }),
+    laneState({ ...lane, refusing: true, code: 'MARKER_FOREIGN' }),
+    laneState({ ...lane, registered: false }),
+    laneState({ ...lane, registered: false, marker: null }),
+  ]).toEqual([
+    'sound',
+    'sound, holds refused rows',
+    'MARKER_FOREIGN, holds refused rows',
+    'unregistered',
+    'not yet registered',
+  ])
 })

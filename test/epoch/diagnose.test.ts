@@ -39,7 +39,9 @@ function surroundingsOf({ job }: Workbench): Surroundings {
   const { clock } = job.place
   return {
     serverTimes: async () => [{ server: 'dynamodb', atMs: clock.nowMs() - 400, hereMs: clock.nowMs() }],
-    definition: async () => JSON.stringify(machine({ resources, settings: job.compiled.settings })),
+    workflow: 'express',
+    definition: async () =>
+      JSON.stringify(machine({ resources, settings: job.compiled.settings, workflow: 'express' })),
     mappings: async () => [{ topics: ['lines'], state: 'Enabled', result: 'OK' }],
     concurrency: async () => ({ account: 1000, unreserved: 900 }),
     readSecret: async () => ({}),

@@ -10,6 +10,7 @@ const nameOf = (name: string) => name[0]!.toUpperCase() + name.slice(1)
 const sinkSids = [
   ...Object.keys(sinkWildcards),
   'MakeMarkers',
+  'SeeMarkers',
   'WriteItems',
   'MoveMarkers',
   'ReadRefused',
@@ -54,6 +55,14 @@ const rights: Readonly<Record<string, readonly string[]>> = {
     secret,
   ],
   collect: uploads,
+  doctor: [
+    `SeeMarkers1: dynamodb:GetItem on dynamodb:table/totals ${leading(lanes)}`,
+    `SeeMarkers2: dynamodb:GetItem on dynamodb:table/markers ${leading(marker('latest', 0))}`,
+    'TellMissingFiles3: s3:ListBucket on s3:::lake',
+    'SinkMarkers3: s3:GetObject on s3:::lake/lines/_pawl/*',
+    `SeeMarkers4: dynamodb:GetItem on dynamodb:table/plain ${leading(marker('plain', 0))}`,
+    secret,
+  ],
   promote: [
     'WriteItems1: dynamodb:PutItem dynamodb:GetItem dynamodb:UpdateItem on dynamodb:table/totals',
     `MoveMarkers1: dynamodb:GetItem on dynamodb:table/totals ${leading(lanes)}`,

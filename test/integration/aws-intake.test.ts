@@ -4,6 +4,7 @@ import { kafka } from '../../lib/adapters/kafka/cluster.ts'
 import { look } from '../../lib/epoch/look.ts'
 import { prng } from '../../lib/model/prng.ts'
 import { type KafkaEvent, type KafkaEventRecord, type Mapping, pollMapping } from '../../scripts/aws/event-source.ts'
+import { project } from '../cli/command.ts'
 import { type Emulator, missingEmulatorTool, startEmulator } from '../support/aws-emulator.ts'
 import { bootstrap, type Deployed, deploy } from '../support/deployed.ts'
 import { type Broker, missingTool, startBroker } from '../support/kafka-broker.ts'
@@ -145,6 +146,27 @@ describe.skipIf(missing !== null)('a deployed pipeline of Express executions ove
     expect(told.lost).toBeGreaterThan(0)
     expect(told.recovered).toBeGreaterThan(0)
   }, 240_000)
+
+  test('a person at the command line holds it, sends it on and hurries it, and its doctor finds no fault', async () => {
+    using made = project()
+    const say = async (...words: string[]) => {
+      const { code, stdout, stderr } = await made.pawl([...words, '--stack', 'pawl-word-count-dev', '--json'], {
+        env: emulator.environment,
+      })
+      return { code, stderr, said: JSON.parse(stdout) }
+    }
+    await sendLines(total, 30)
+    for (let looks = 0; looks < 2; looks++) await recover()
+    expect(await say('run-now', '--wait')).toMatchObject({ code: 0 })
+    expect(await say('pause', '--wait')).toMatchObject({ code: 0, said: { state: 'paused' } })
+    expect(await say('resume')).toMatchObject({ code: 0 })
+    await deployed.untilAtRest(60_000)
+    const { code, said } = await say('status')
+    // Runs that were started from here, too, are Express executions: nobody may ask for their status.
+    expect({ code, ...said }).toMatchObject({ code: 0, run: { place: expect.stringContaining(':express:') } })
+    expect(await say('doctor')).toMatchObject({ code: 0, said: { failed: 0, warned: 0 } })
+    expect(sorted(await visibleCounts())).toEqual(sorted(expected))
+  }, 120_000)
 
   test('keeps of its input no more than the retained epochs may read again', async () => {
     await deployed.invoke('CollectName', {})

@@ -12,6 +12,7 @@ test('finds each pipeline of a stack by the outputs of its construct, beside out
       WordCountTableName10DAF7A1: 'table-1',
       WordCountTriggerNameF10719FE: 'trigger-1',
       WordCountStateMachineArn1A2B3C4D: 'machine-1',
+      WordCountWorkflow5E6F7A8B: 'express',
       NestedOrdersPipeline00000000: 'orders',
       NestedOrdersStageName00000001: 'prod',
       NestedOrdersBucketName00000002: 'bucket-2',
@@ -23,11 +24,11 @@ test('finds each pipeline of a stack by the outputs of its construct, beside out
   expect(found).toEqual([
     {
       ...{ pipeline: 'word-count', stage: 'dev', bucket: 'bucket-1', table: 'table-1' },
-      ...{ stateMachineArn: 'machine-1', trigger: 'trigger-1', doctor: null },
+      ...{ stateMachineArn: 'machine-1', workflow: 'express', trigger: 'trigger-1', doctor: null },
     },
     {
       ...{ pipeline: 'orders', stage: 'prod', bucket: 'bucket-2', table: 'table-2' },
-      ...{ stateMachineArn: null, trigger: null, doctor: null },
+      ...{ stateMachineArn: null, workflow: null, trigger: null, doctor: null },
     },
   ])
 })

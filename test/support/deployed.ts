@@ -73,30 +73,43 @@ export async function bootstrap({ emulator, broker }: DeployOptions): Promise<vo
 }
 
 /** Deploys, or deploys again. The topics must exist. */
-export async function deploy({
-  emulator,
-  broker,
-  stageName = 'dev',
-  entry,
-  intake = 'brokers',
-  quickStart = false,
-  workflow = 'standard',
-}: DeployOptions): Promise<Deployed> {
+export async function deploy(options: DeployOptions): Promise<Deployed> {
+  const entry = options.entry ?? join(root, 'examples/word-count/pipeline.ts')
+  const outputs = await deployStack(options, entry)
+  return open(options, entry, outputs)
+}
+
+/** Deploys several pipelines in one stack. */
+export async function deployBeside(options: DeployOptions, entries: readonly string[]): Promise<Deployed[]> {
+  const outputs = await deployStack(options, entries.join(','))
+  const ofPipeline = (at: number) => (id: string) => id.startsWith(at === 0 ? 'WordCount' : `Beside${at}`)
+  return Promise.all(
+    entries.map((entry, at) =>
+      open(options, entry, Object.fromEntries(Object.entries(outputs).filter(([id]) => ofPipeline(at)(id)))),
+    ),
+  )
+}
+
+async function deployStack(
+  { emulator, broker, stageName = 'dev', intake = 'brokers', quickStart = false, workflow = 'standard' }: DeployOptions,
+  entry: string,
+): Promise<Readonly<Record<string, string>>> {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-deploy-'))
   const file = join(directory, 'outputs.json')
-  const pipelineFile = entry ?? join(root, 'examples/word-count/pipeline.ts')
   const environment = {
     BOOTSTRAP_SERVERS: broker.bootstrap,
     STAGE_NAME: stageName,
-    ENTRY: pipelineFile,
+    ENTRY: entry,
     INTAKE: intake,
     ...(quickStart ? { QUICK_START: 'yes' } : {}),
     WORKFLOW: workflow,
   }
   try {
     await cdk(emulator, environment, ['deploy', '--require-approval', 'never', '--outputs-file', file])
-    const [outputs] = Object.values(JSON.parse(readFileSync(file, 'utf8')) as Record<string, Record<string, string>>)
-    return await open({ emulator, broker, stageName, entry: pipelineFile, intake, quickStart, workflow }, outputs)
+    const [outputs = {}] = Object.values(
+      JSON.parse(readFileSync(file, 'utf8')) as Record<string, Record<string, string>>,
+    )
+    return outputs
   } finally {
     rmSync(directory, { recursive: true })
   }
@@ -124,8 +137,11 @@ async function cdk(
   }
 }
 
-async function open(options: Required<DeployOptions>, outputs: Readonly<Record<string, string>>): Promise<Deployed> {
-  const { emulator, broker, stageName, entry, intake, workflow } = options
+async function open(
+  { emulator, broker, stageName = 'dev', intake = 'brokers', workflow = 'standard' }: DeployOptions,
+  entry: string,
+  outputs: Readonly<Record<string, string>>,
+): Promise<Deployed> {
   const output = (name: OutputName) => {
     const found = Object.entries(outputs).find(([id]) => new RegExp(`${name}(?:[0-9A-F]{8})?$`).test(id))
     if (found === undefined) throw new Error(`the stack has no output ${name}`)

@@ -44,9 +44,9 @@ export async function loadDriver(): Promise<Driver> {
 }
 
 async function load(): Promise<Driver> {
-  const name = 'mysql2/promise'
   try {
-    const module = (await import(name)) as { readonly default: Driver }
+    // Named here: otherwise a bundle of functions would lack it.
+    const module = (await import('mysql2/promise' as string)) as { readonly default: Driver }
     return module.default
   } catch (error) {
     throw new PawlError('PACKAGE_MISSING', 'mysql2', { package: 'mysql2' }, error)

@@ -51,18 +51,31 @@ export async function loadDriver(): Promise<Driver> {
 }
 
 async function load(): Promise<Driver> {
-  const pg = (await imported('pg')) as { readonly Client: Driver['Client'] }
-  const copy = (await imported('pg-copy-streams')) as { readonly from: Driver['copyFrom'] }
-  return { Client: pg.Client, copyFrom: copy.from }
+  const { Client } = (await loadPg()) as { readonly Client: Driver['Client'] }
+  const { from } = (await loadCopyStreams()) as { readonly from: Driver['copyFrom'] }
+  return { Client, copyFrom: from }
 }
 
-async function imported(name: string): Promise<unknown> {
+// Each package is named where it is imported: otherwise a bundle of functions would lack it.
+
+async function loadPg(): Promise<unknown> {
   try {
-    const module = (await import(name)) as { readonly default: unknown }
-    return module.default
+    return (await import('pg' as string)).default
   } catch (error) {
-    throw new PawlError('PACKAGE_MISSING', name, { package: name }, error)
+    throw missing('pg', error)
   }
+}
+
+async function loadCopyStreams(): Promise<unknown> {
+  try {
+    return (await import('pg-copy-streams' as string)).default
+  } catch (error) {
+    throw missing('pg-copy-streams', error)
+  }
+}
+
+function missing(name: string, cause: unknown): PawlError {
+  return new PawlError('PACKAGE_MISSING', name, { package: name }, cause)
 }
 
 /** What `Client` takes. */

@@ -52,11 +52,11 @@ export async function newClient(
 }
 
 async function load(): Promise<Driver> {
-  const name = 'ioredis'
   try {
-    const module = (await import(name)) as { readonly default: Driver }
+    // Named here: otherwise a bundle of functions would lack it.
+    const module = (await import('ioredis' as string)) as { readonly default: Driver }
     return module.default
   } catch (error) {
-    throw new PawlError('PACKAGE_MISSING', name, { package: name }, error)
+    throw new PawlError('PACKAGE_MISSING', 'ioredis', { package: 'ioredis' }, error)
   }
 }
