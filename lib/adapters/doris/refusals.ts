@@ -26,7 +26,8 @@ const keyCharsMax = 200
 /** What one promotion may still spend on finding refused rows. */
 export interface RefusalBudget {
   probes: number
-  readonly endsAtMs: number
+  /** By the clock of the process; null until the first search begins. */
+  endsAtMs: number | null
   /** Rows that may still be refused; null until those that were noted before are counted. */
   rows: number | null
   /** Bytes of them that may still be kept. */
@@ -36,7 +37,7 @@ export interface RefusalBudget {
 /** A budget that nothing was spent of. */
 export const refusalBudget = (): RefusalBudget => ({
   probes: probesMax,
-  endsAtMs: performance.now() + searchMs,
+  endsAtMs: null,
   rows: null,
   bytes: limits.rejectedPerTaskBytesMax,
 })
@@ -91,6 +92,7 @@ export class RefusalSearch {
   async more(): Promise<boolean> {
     const { store, budget, countNoted } = this.#options
     budget.rows ??= limits.refusedPerPromotionMax - (await countNoted())
+    budget.endsAtMs ??= performance.now() + searchMs
     const before = this.#found.length
     const isOpen = (row: number) => this.#judged[row] === unknown
     for await (const rows of sentBlocks(store, this.#part, this.#form, this.rows, isOpen))
@@ -127,7 +129,7 @@ export class RefusalSearch {
 
   async #probe(rows: readonly SentRow[]): Promise<LoadRefusal | null> {
     const { loads, budget } = this.#options
-    if (budget.probes-- <= 0 || performance.now() > budget.endsAtMs)
+    if (budget.probes-- <= 0 || performance.now() > (budget.endsAtMs ?? 0))
       throw this.#tooMany(`to find every refused row takes more than ${probesMax} loads, or ${searchMs} ms`)
     const label = `pawl-probe-${this.#label.slice(-labelTailChars)}-${randomBytes(16).toString('hex')}`
     return loads.probe(

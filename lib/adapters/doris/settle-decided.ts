@@ -31,6 +31,9 @@ export async function settleDecided(part: StagedPart, options: DecidedOptions): 
   const { decided, load } = await decidedLoad(part, handle, options)
   if (decided === null) return false
   if (load === null) return true
+  // The usual way, in one request; whatever else it may be, the state of the label tells.
+  if (options.decided === null && load.txnId !== null && (await options.loads.commit(load.form, load.txnId)))
+    return true
   // Whoever may have committed by now did so under this label.
   await settleLoad(load, { ...options, attempted: true, noteAttempt: async () => {} })
   return true

@@ -42,10 +42,8 @@ export function refusalsIn(answer: unknown, rows: number, place: CallPlace): rea
     const at = `sink ${sink}, lane ${lane}, epoch ${epoch}, rows from ${firstRow}`
     throw new PawlError('WRITE_ANSWER_INVALID', `${at}: ${fault}`, { ...place, rows })
   }
-  if (answer === undefined || answer === null) return []
-  const refused = (answer as WriteAheadAnswer).refused ?? []
-  if (typeof answer !== 'object' || !Array.isArray(refused))
-    return refuse('it is no object with a list of refused rows')
+  const refused = (answer as WriteAheadAnswer | null | undefined)?.refused ?? []
+  if (!Array.isArray(refused)) return refuse('refused is no list')
   const seen = new Set<number>()
   for (const refusal of refused as readonly (WriteAheadRefusal | null)[]) {
     const row = refusal?.row

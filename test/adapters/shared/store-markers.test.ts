@@ -65,6 +65,34 @@ describe('markers in the store', () => {
     expect(below(store)).toEqual([`000000000041.${hash(7)}.000000000030`, '000000000042'])
   })
 
+  test('are read as this version writes them, with refused rows', async () => {
+    const store = memoryStore()
+    const [entry, note] = ['000000000009', `000000000004.${hash(6)}.000000000020`]
+    const refused = [{ ...record(6, 12) }, { ...record(6, 15) }]
+    const texts = {
+      [entry]: `{"version":2,"marker":${JSON.stringify(markerOf(7))},"since":8,"refused":[{"note":"${note}","recording":"00ff","epoch":6,"rows":[15]}]}\n`,
+      [note]: `{"version":2,"recording":"00ff","refused":${JSON.stringify(refused)}}\n`,
+      [`000000000008.${hash(8)}.000000000010`]: '{"version":1}\n',
+    }
+    for (const [name, body] of Object.entries(texts)) await store.create(`${prefix}${name}`, [Buffer.from(body)])
+    const markers = storeMarkers(store, 'p', 's')
+    const place = await markers.look(0)
+    expect(place).toMatchObject({ sequence: 9, since: 8, marker: markerOf(7) })
+    expect(rowsWritten(place, markerOf(8))).toBe(10)
+    expect(await markers.refused(0, all)).toEqual([{ ...record(6, 15), id: '00ff-15' }])
+    // And what is written now looks the same.
+    const other = storeMarkers(store, 'p', 'other')
+    await other.move(0, null, markerOf(6))
+    await other.decide(0, await other.look(0), markerOf(7), 20, refused)
+    await other.move(0, markerOf(6), markerOf(7))
+    const written = [...store.snapshot()].filter(([name]) => name.startsWith('markers/p/other/'))
+    const [first, second] = written.map(([, bytes]) => bytes.toString().replaceAll(/[0-9a-f]{16}(?=")/g, 'R'))
+    expect(first).toBe(`{"version":2,"recording":"R","refused":${JSON.stringify(refused)}}\n`)
+    expect(second).toMatch(
+      /^\{"version":2,"marker":\{.*\},"since":2,"refused":\[\{"note":"0{11}1\.[0-9a-fR]*\.0{10}20","recording":"R","epoch":7,"rows":\[12,15\]\}\]\}\n$/,
+    )
+  })
+
   test('of a later version stop whoever reads them', async () => {
     const store = memoryStore()
     await store.create(`${prefix}000000000001`, [Buffer.from('{"version":3,"marker":null}\n')])

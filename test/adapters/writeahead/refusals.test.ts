@@ -117,8 +117,7 @@ describe('rows that a function refuses for good', () => {
       },
     ],
     ['row 0 has no reason', { refused: [{ row: 0 }] }],
-    ['it is no object', 'refused'],
-    ['it is no object', { refused: 'all' }],
+    ['refused is no list', { refused: 'all' }],
   ])('are an error when the function says nonsense: %s', async (fault, answer) => {
     const driver = await openDriver({ write: async () => answer as never })
     const [committable] = await driver.commit(1, rows('a', 'b'))
@@ -128,6 +127,12 @@ describe('rows that a function refuses for good', () => {
       details: { sink: 'rows', lane: 0, epoch: 1, firstRow: 0 },
     })
     expect(await driver.sink.marker(0)).toEqual(driver.markerOf(0))
+  })
+
+  test.each([undefined, null, true, 'done', [], {}, { refused: [] }])('are none when it says %o', async (answer) => {
+    const driver = await openDriver({ write: async () => answer as never })
+    const [committable] = await driver.commit(1, rows('a', 'b'))
+    expect(await driver.promote(committable!)).toEqual({ result: 'promoted' })
   })
 
   test('park when they are too many for one promotion, over all of its tries', async () => {
