@@ -9,7 +9,7 @@
  * that is given up begins anew).
  */
 import { randomBytes } from 'node:crypto'
-import { PawlError } from '../../model/errors.ts'
+import { isPawlError, PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { Committable, StagedPart } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
@@ -63,15 +63,16 @@ export class RefusalSearch {
   readonly #form: DorisForm
   readonly #label: string
   readonly #options: SearchOptions
-  readonly #judged: Uint8Array
+  /** By position within the part; made for the first search, since most parts need none. */
+  #judged = new Uint8Array(0)
   readonly #found: RefusedRowRecord[] = []
+  #onlyFirst = false
 
   constructor(part: StagedPart, form: DorisForm, label: string, options: SearchOptions) {
     this.#part = part
     this.#form = form
     this.#label = label
     this.#options = options
-    this.#judged = new Uint8Array(part.rows)
   }
 
   /** What was found, by row. */
@@ -86,25 +87,42 @@ export class RefusalSearch {
 
   /**
    * Tries what would be sent without the rows found so far. False when no row of it is refused; the next call tries all
-   * of it again. Throws `ROWS_REFUSED`
-   * when that takes more rows or loads than may be.
+   * of it again. Throws `ROWS_REFUSED` when that takes more rows, loads or time than it may.
    */
   async more(): Promise<boolean> {
-    const { store, budget, countNoted } = this.#options
+    const { budget, countNoted } = this.#options
     budget.rows ??= limits.refusedPerPromotionMax - (await countNoted())
-    budget.endsAtMs ??= performance.now() + searchMs
     const before = this.#found.length
-    const isOpen = (row: number) => this.#judged[row] === unknown
-    for await (const rows of sentBlocks(store, this.#part, this.#form, this.rows, isOpen))
-      await this.#judge(rows, false)
+    for await (const rows of this.#openBlocks(this.rows)) await this.#judge(rows, false)
     // If the load is refused all the same, the table is not what it was a moment ago.
     if (this.#found.length === before) this.#judged.fill(unknown)
     return this.#found.length > before
   }
 
+  /**
+   * The refusal of what is sent without these, naming one row that is refused alone; null when there is none. Throws what
+   * trying throws.
+   */
+  async named(without: PartRows, cause: PawlError): Promise<PawlError | null> {
+    this.#onlyFirst = true
+    for await (const rows of this.#openBlocks(without)) {
+      await this.#judge(rows, false)
+      if (this.#found.length > 0) break
+    }
+    const [first] = this.#found
+    const { committable } = this.#options
+    return first ? refusedFault(committable, this.#form, first, 'nothing of its load is committed', cause) : null
+  }
+
+  #openBlocks(without: PartRows): AsyncIterable<readonly SentRow[]> {
+    if (this.#judged.length === 0) this.#judged = new Uint8Array(this.#part.rows)
+    const isOpen = (row: number) => this.#judged[row] === unknown
+    return sentBlocks(this.#options.store, this.#part, this.#form, without, isOpen)
+  }
+
   /** `mustHold` says that one of the rows is refused, by what was tried before. */
   async #judge(rows: readonly SentRow[], mustHold: boolean): Promise<void> {
-    if (rows.length === 0) return
+    if (rows.length === 0 || (this.#onlyFirst && this.#found.length > 0)) return
     const alone = rows.length === 1
     const refusal = mustHold && !alone ? null : await this.#probe(rows)
     if (refusal === null && (alone || !mustHold)) {
@@ -129,7 +147,8 @@ export class RefusalSearch {
 
   async #probe(rows: readonly SentRow[]): Promise<LoadRefusal | null> {
     const { loads, budget } = this.#options
-    if (budget.probes-- <= 0 || performance.now() > (budget.endsAtMs ?? 0))
+    budget.endsAtMs ??= performance.now() + searchMs
+    if (budget.probes-- <= 0 || performance.now() > budget.endsAtMs)
       throw this.#tooMany(`to find every refused row takes more than ${probesMax} loads, or ${searchMs} ms`)
     const label = `pawl-probe-${this.#label.slice(-labelTailChars)}-${randomBytes(16).toString('hex')}`
     return loads.probe(
@@ -141,8 +160,7 @@ export class RefusalSearch {
 
   #record({ row, key, value }: SentRow, refusal: PawlError): void {
     const { budget, firstRow, committable, incarnation } = this.#options
-    const { reason, code = 'DATA_QUALITY_ERROR' } = refusal.details
-    const text = String(reason ?? refusal.message)
+    const text = String(refusal.details.reason ?? refusal.message)
     const bytes = Buffer.from(value)
     const kept = bytes.subarray(0, Math.min(limits.rejectedBytesMax, budget.bytes))
     budget.bytes -= kept.length
@@ -151,16 +169,16 @@ export class RefusalSearch {
       incarnation,
       epoch: committable.epoch,
       row: firstRow + row,
-      code: String(code),
+      code: 'DATA_QUALITY_ERROR',
       column: /column_name\[([^\]]+)\]/.exec(text)?.[1] ?? null,
       reason: text.slice(0, limits.errorCharsMax),
       key: Buffer.from(key.slice(0, keyCharsMax)).toString('base64'),
       value: kept.toString('base64'),
       cutBytes: bytes.length - kept.length,
     })
-    const left = (budget.rows ?? 0) - 1
-    budget.rows = left
-    if (left < 0) throw this.#tooMany(`more than ${limits.refusedPerPromotionMax} rows are refused`)
+    if (budget.rows === null) return
+    budget.rows--
+    if (budget.rows < 0) throw this.#tooMany(`more than ${limits.refusedPerPromotionMax} rows are refused`)
   }
 
   #tooMany(why: string): PawlError {
@@ -174,24 +192,33 @@ function shownIn(log: string): ReadonlySet<string> {
   return new Set([...log.matchAll(/src line ?\[(.*)\]/g)].map(([, line]) => (line ?? '').trim()))
 }
 
+/** What `deed` gives. When Doris refuses rows for which it stops, one of them is looked for, to be named. */
+export async function namingRow<T>(
+  deed: () => Promise<T>,
+  search: RefusalSearch,
+  without: PartRows = new Set(),
+): Promise<T> {
+  try {
+    return await deed()
+  } catch (error) {
+    if (!isPawlError(error) || error.code !== 'ROWS_REFUSED' || error.details.lane !== undefined) throw error
+    // The refusal counts, also where its row cannot be found now.
+    throw (await search.named(without, error).catch(() => null)) ?? error
+  }
+}
+
 /** The refusal that stops a promotion, naming a row where one is known. */
-export function refusedFault(
+function refusedFault(
   { sink, lane, epoch }: Committable,
   { table }: DorisForm,
   first: RefusedRowRecord | null,
   why: string,
+  cause?: unknown,
 ): PawlError {
   const rowKey = first === null ? null : Buffer.from(first.key ?? '', 'base64').toString()
   const column = first?.column ?? null
   const named = first === null ? '' : `, row ${rowKey}${column === null ? '' : `, column ${column}`}: ${first.reason}`
   const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, table ${table}${named}; ${why}`
-  return new PawlError('ROWS_REFUSED', fault, {
-    sink,
-    lane,
-    epoch,
-    table,
-    rowKey,
-    column,
-    reason: first?.reason ?? why,
-  })
+  const details = { sink, lane, epoch, table, rowKey, column, reason: first?.reason ?? why }
+  return new PawlError('ROWS_REFUSED', fault, details, cause)
 }

@@ -13,7 +13,7 @@ import { isPawlError } from '../../model/errors.ts'
 import type { StagedPart } from '../../model/manifest.ts'
 import type { RefusedRowRecord } from '../shared/marker-records.ts'
 import { unavailable, unlessRetryable } from './loads.ts'
-import { RefusalSearch, type SearchOptions } from './refusals.ts'
+import { namingRow, RefusalSearch, type SearchOptions } from './refusals.ts'
 import { bodyOf, type PartRows } from './rows.ts'
 import { type DorisHandle, handleOf, type LabelledLoad, type SettleOptions, settleLoad, turnsMax } from './settle.ts'
 
@@ -35,7 +35,9 @@ export async function settleDecided(part: StagedPart, options: DecidedOptions): 
   if (options.decided === null && load.txnId !== null && (await options.loads.commit(load.form, load.txnId)))
     return true
   // Whoever may have committed by now did so under this label.
-  await settleLoad(load, { ...options, attempted: true, noteAttempt: async () => {} })
+  const needs = { ...options, attempted: true, noteAttempt: async () => {} }
+  const without = withoutOf(decided, options.firstRow)
+  await namingRow(() => settleLoad(load, needs), new RefusalSearch(part, load.form, load.label, options), without)
   return true
 }
 
@@ -44,7 +46,7 @@ type Decided = { readonly decided: readonly RefusedRowRecord[] | null; readonly 
 async function decidedLoad(part: StagedPart, handle: DorisHandle, options: DecidedOptions): Promise<Decided> {
   const { firstRow, loads } = options
   const loadOf = (refused: readonly RefusedRowRecord[], txnId: string | null) => {
-    const without = new Set(refused.map(({ row }) => row - firstRow))
+    const without = withoutOf(refused, firstRow)
     return without.size === part.rows ? null : loadWithout(part, handle, without, txnId, options)
   }
   if (options.decided !== null) {
@@ -112,6 +114,10 @@ function labelWithout(label: string, without: PartRows): string {
     .update(JSON.stringify([label, rows]))
     .digest('hex')
   return `${label.slice(0, -digestChars)}${digest.slice(0, digestChars)}`
+}
+
+function withoutOf(refused: readonly RefusedRowRecord[], firstRow: number): PartRows {
+  return new Set(refused.map(({ row }) => row - firstRow))
 }
 
 function sameRows(a: readonly RefusedRowRecord[], b: readonly RefusedRowRecord[]): boolean {

@@ -22,7 +22,7 @@ import { type TableOptions, tableForm, tableMaker } from '../shared/table-option
 import { type RowMaker, rowEncoder } from '../shared/table-rows.ts'
 import { dorisHttp } from './http.ts'
 import { type DorisLoads, dorisLoads, unlessRetryable } from './loads.ts'
-import { refusalBudget } from './refusals.ts'
+import { namingRow, RefusalSearch, refusalBudget } from './refusals.ts'
 import { bodyOf, cellText, csvCellText, type DorisForm, plainColumns } from './rows.ts'
 import { type DorisHandle, handleOf, settle } from './settle.ts'
 import { settleDecided } from './settle-decided.ts'
@@ -192,17 +192,19 @@ function settling(store: Store, markers: StoreMarkers, { loads, onForgotten }: T
   const budget = refusalBudget()
   return async ({ part, committable, next, place, firstRow, attempt, attempted }) => {
     const { lane } = committable
-    const needs = { loads, store, committable, onForgotten }
-    if (handleOf(part, committable).version === 1) {
-      await settle(part, { ...needs, attempted, noteAttempt: () => markers.note(lane, place, next, attempt) })
-      return true
-    }
-    return settleDecided(part, {
-      ...{ ...needs, incarnation: next.incarnation, budget, firstRow },
-      decided: attempted ? await markers.noted(lane, place, next, attempt) : null,
-      decide: (refused) => markers.decide(lane, place, next, attempt, refused),
-      countNoted: async () => (await markers.noted(lane, place, next)).length,
-    })
+    const { version, form, label } = handleOf(part, committable)
+    const countNoted = async () => (await markers.noted(lane, place, next)).length
+    const search = { loads, store, committable, incarnation: next.incarnation, budget, firstRow, countNoted }
+    if (version === 2)
+      return settleDecided(part, {
+        ...{ ...search, onForgotten },
+        decided: attempted ? await markers.noted(lane, place, next, attempt) : null,
+        decide: (refused) => markers.decide(lane, place, next, attempt, refused),
+      })
+    const noteAttempt = () => markers.note(lane, place, next, attempt)
+    const options = { loads, store, committable, onForgotten, attempted, noteAttempt }
+    await namingRow(() => settle(part, options), new RefusalSearch(part, form, label, search))
+    return true
   }
 }
 

@@ -272,7 +272,11 @@ describe('the decision which rows are left out', () => {
     await expect(driver.promote(committable)).rejects.toMatchObject({ code: 'SINK_UNAVAILABLE' })
     double.expirePrepared()
     welcome = (value) => value === 'a'
-    await expect(driver.promote(committable)).rejects.toMatchObject({ code: 'ROWS_REFUSED', kind: 'Invalid' })
+    await expect(driver.promote(committable)).rejects.toMatchObject({
+      code: 'ROWS_REFUSED',
+      kind: 'Invalid',
+      details: { lane: 0, epoch: 1, rowKey: '{"k":null,"v":"c"}', column: 'v' },
+    })
     welcome = (value) => value !== 'b!'
     expect(await driver.promote(committable)).toEqual({ result: 'promoted', refused: 1 })
     expect(values()).toEqual(['a', 'c'])
@@ -296,7 +300,10 @@ describe('the decision which rows are left out', () => {
     const [two] = await carries.commit(2, inLane0('b!', 'b'))
     double.expirePrepared()
     welcome = (value) => !value.endsWith('!')
-    await expect(carries.promote(one!)).rejects.toMatchObject({ code: 'ROWS_REFUSED' })
+    await expect(carries.promote(one!)).rejects.toMatchObject({
+      code: 'ROWS_REFUSED',
+      message: expect.stringMatching(/sink rows, lane 0, epoch 1, table shop.log, row .*"v":"a!".*, column v:/),
+    })
     welcome = (value) => value !== 'b!'
     expect(await carries.promote(one!)).toEqual({ result: 'promoted' })
     expect(await parks.promote(two!)).toEqual({ result: 'promoted', refused: 1 })
@@ -306,6 +313,21 @@ describe('the decision which rows are left out', () => {
 })
 
 describe('a promotion stops, and names a row', () => {
+  test('when the pipeline parks and the table has changed since rows were staged', async () => {
+    double.logs = 0
+    welcome = () => true
+    const driver = await openDriver({ onReject: 'park' })
+    const [committable] = await driver.commit(1, inLane0(...Array.from({ length: 1000 }, (_, i) => `${i}`)))
+    double.expirePrepared()
+    welcome = (value) => !value.startsWith('71')
+    await expect(driver.promote(committable!)).rejects.toMatchObject({
+      code: 'ROWS_REFUSED',
+      details: { sink: 'rows', lane: 0, epoch: 1, table: 'shop.log', rowKey: '{"k":null,"v":"71"}' },
+    })
+    expect(double.txns(/^pawl-probe-/).length).toBeLessThan(20)
+    expect(values()).toEqual([])
+  })
+
   test('when more rows are refused than are an exception, over all parts', async () => {
     double.logs = 2000
     const driver = await openDriver()
