@@ -117,6 +117,9 @@ const missing = new Set([
   'StateMachineDoesNotExist',
 ])
 
+/** What the SDK says, by an error without a name or code of its own, where no region is named. */
+const noRegion = 'Region is missing'
+
 /** Name of the error and status of the answer; null for what the network did. */
 export function answerOf(error: unknown): { readonly name: string; readonly status: number | null } {
   const { name = '', $metadata } = (error ?? {}) as {
@@ -132,7 +135,7 @@ export function verdictOf(error: unknown): Verdict {
   const { name, status } = answerOf(error)
   if (undone.has(name) || status === 429) return 'undone'
   if (denied.has(name)) return 'denied'
-  if (missing.has(name)) return 'missing'
+  if (missing.has(name) || error.message === noRegion) return 'missing'
   if (status !== null && status >= 400 && status < 500) return status === 401 || status === 403 ? 'denied' : 'refused'
   // Every 5xx, SlowDown too: who answers may not be who carries out.
   if (status !== null) return 'unclear'

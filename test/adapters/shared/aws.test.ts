@@ -38,6 +38,7 @@ test.each([
   ['refused', answer('ValidationException', 400)],
   ['refused', answer('PreconditionFailed', 412)],
   ['foreign', new TypeError('a mistake of ours')],
+  ['missing', new Error('Region is missing')],
   ['foreign', 'not even an error'],
 ] as const)('says %s of %s', (verdict, error) => {
   expect(verdictOf(error)).toBe(verdict)
