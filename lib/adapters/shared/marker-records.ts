@@ -1,11 +1,13 @@
 /**
  * The objects that make up markers in the store: how they are named, and what stands in them.
  *
- *     <sequence>                  an entry: the marker, and which refused rows are recorded with it
- *     <sequence>.<hash>.<row>     a note on the epoch after an entry, with the rows that were refused since the note before
+ *     <sequence>                   an entry: the marker, and which refused rows are recorded with it
+ *     <sequence>.<hash>.<row>      a note on the epoch after an entry: it is written up to this row
+ *     <sequence>.<hash>.r<row>     the same, with the rows that were decided to be refused since the note before
  *
  * Below the prefix of a lane; sequences and rows have 12 digits, a hash is the beginning of a manifest's. JSON. Entries
- * and notes without refused rows are of version 1, others of version 2, which versions of Pawl without refusals refuse.
+ * and notes without refused rows are of version 1, others of version 2. Versions of Pawl that do not know refused rows
+ * refuse such an entry, and do not take what such a note is about for written.
  */
 import { PawlError } from '../../model/errors.ts'
 import type { Marker, RefusedRow } from '../../model/manifest.ts'
@@ -56,6 +58,27 @@ export const isEntryName = (name: string): boolean => /^\d{12}$/.test(name)
 export const noteName = (since: number, next: Marker, row: number): string =>
   `${digitsOf(since)}.${hashOf(next)}.${digitsOf(row)}`
 
+/** Name of a note that decides which rows are refused. */
+export const decisionName = (since: number, next: Marker, row: number): string =>
+  `${digitsOf(since)}.${hashOf(next)}.r${digitsOf(row)}`
+
+/** A note, by its name alone. */
+export interface LaneNote {
+  readonly name: string
+  /** The beginning of the hash of the manifest that it is about. */
+  readonly hash: string
+  readonly row: number
+  readonly mayRefuse: boolean
+}
+
+/** What a name and its length say of a note; null when it is none. */
+export function laneNoteOf(name: string, bytes: number): LaneNote | null {
+  const [, hash, place] = name.split('.')
+  const [, decides, row] = /^(r?)(\d{12})$/.exec(place ?? '') ?? []
+  if (hash === undefined || row === undefined) return null
+  return { name, hash, row: Number(row), mayRefuse: decides === 'r' && bytes > plainNote.length }
+}
+
 /** The sequence that an entry or note stands under. */
 export const sequenceOf = (name: string): number => Number(name.slice(0, 12))
 
@@ -82,9 +105,6 @@ export function parseEntry(bytes: Buffer, sequence: number, prefix: string): Mar
 export function encodeNote(recording: string, refused: readonly RefusedRowRecord[]): Buffer {
   return refused.length === 0 ? plainNote : jsonLine({ version: 2, recording, refused })
 }
-
-/** True for notes that may hold refused rows, by their length alone. */
-export const mayRefuse = (bytes: number): boolean => bytes > plainNote.length
 
 /** Throws `OBJECT_DAMAGED`. */
 export function parseNote(bytes: Buffer, name: string): RefusedNote {

@@ -15,14 +15,16 @@ import type { Marker, RefusedRow } from '../../model/manifest.ts'
 import { markersPrefix } from '../../model/names.ts'
 import type { Store, StoredObject } from '../../ports/store.ts'
 import {
+  decisionName,
   encodeEntry,
   encodeNote,
   entryName,
   hashOf,
   idOf,
   isEntryName,
+  type LaneNote,
+  laneNoteOf,
   type MarkerEntry,
-  mayRefuse,
   type NotedRefusals,
   noteName,
   parseEntry,
@@ -43,15 +45,6 @@ export interface LanePlace extends MarkerEntry {
   readonly sequence: number
   /** Notes on the epoch after the marker. */
   readonly notes: readonly LaneNote[]
-}
-
-/** A note, by its name alone. */
-interface LaneNote {
-  readonly name: string
-  /** The beginning of the hash of the manifest that it is about. */
-  readonly hash: string
-  readonly row: number
-  readonly mayRefuse: boolean
 }
 
 /** The markers of one sink. */
@@ -101,7 +94,7 @@ export function storeMarkers(store: Store, pipeline: string, sink: string): Stor
     look: (lane) => laneOf(lane).look(),
     move: (lane, from, to, since) => laneOf(lane).move(from, to, since),
     note: (lane, { since }, next, row) => laneOf(lane).note(noteName(since, next, row)),
-    decide: (lane, { since }, next, row, refused) => laneOf(lane).decide(noteName(since, next, row), refused),
+    decide: (lane, { since }, next, row, refused) => laneOf(lane).decide(decisionName(since, next, row), refused),
     noted: async (lane, { notes }, next, row) => {
       const hash = hashOf(next)
       const asked = notes.filter((note) => note.hash === hash && (row === undefined || note.row === row))
@@ -284,9 +277,8 @@ async function createdOrUnclear(store: Store, name: string, bytes: Buffer): Prom
 function notesUnder(objects: readonly StoredObject[], since: number): LaneNote[] {
   const notes: LaneNote[] = []
   for (const { name, bytes } of objects) {
-    const [, hash, row] = name.split('.')
-    if (hash === undefined || row === undefined || sequenceOf(name) !== since) continue
-    notes.push({ name, hash, row: Number(row), mayRefuse: mayRefuse(bytes) })
+    const note = sequenceOf(name) === since ? laneNoteOf(name, bytes) : null
+    if (note !== null) notes.push(note)
   }
   return notes
 }

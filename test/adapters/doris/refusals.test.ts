@@ -217,7 +217,7 @@ describe('the decision which rows are left out', () => {
 
   test('is the first one, when promoters see different tables at once', async () => {
     const { driver, committable } = await staged('a', 'b!', 'c')
-    const gate = gated(store, /\.000000000001$/)
+    const gate = gated(store, /\.r000000000001$/)
     const late = await openDriver({}, gate.store)
     const promoting = late.promote(committable)
     await gate.reached
@@ -239,7 +239,7 @@ describe('the decision which rows are left out', () => {
 
   test('of a promoter that comes when the epoch is over commits nothing', async () => {
     const { driver, committable } = await staged('a', 'b!', 'c')
-    const gate = gated(store, /\.000000000001$/)
+    const gate = gated(store, /\.r000000000001$/)
     const late = await openDriver({}, gate.store)
     const promoting = late.promote(committable)
     await gate.reached

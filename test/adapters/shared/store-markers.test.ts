@@ -62,12 +62,12 @@ describe('markers in the store', () => {
     expect(await markers.look(0)).toMatchObject({ sequence: 41, since: 41, marker: markerOf(6), refusals: [] })
     await promote(markers, 7, [25])
     expect(await places(markers)).toEqual(['7/25'])
-    expect(below(store)).toEqual([`000000000041.${hash(7)}.000000000030`, '000000000042'])
+    expect(below(store)).toEqual([`000000000041.${hash(7)}.r000000000030`, '000000000042'])
   })
 
   test('are read as this version writes them, with refused rows', async () => {
     const store = memoryStore()
-    const [entry, note] = ['000000000009', `000000000004.${hash(6)}.000000000020`]
+    const [entry, note] = ['000000000009', `000000000004.${hash(6)}.r000000000020`]
     const refused = [{ ...record(6, 12) }, { ...record(6, 15) }]
     const texts = {
       [entry]: `{"version":2,"marker":${JSON.stringify(markerOf(7))},"since":8,"refused":[{"note":"${note}","recording":"00ff","epoch":6,"rows":[15]}]}\n`,
@@ -89,8 +89,19 @@ describe('markers in the store', () => {
     const [first, second] = written.map(([, bytes]) => bytes.toString().replaceAll(/[0-9a-f]{16}(?=")/g, 'R'))
     expect(first).toBe(`{"version":2,"recording":"R","refused":${JSON.stringify(refused)}}\n`)
     expect(second).toMatch(
-      /^\{"version":2,"marker":\{.*\},"since":2,"refused":\[\{"note":"0{11}1\.[0-9a-fR]*\.0{10}20","recording":"R","epoch":7,"rows":\[12,15\]\}\]\}\n$/,
+      /^\{"version":2,"marker":\{.*\},"since":2,"refused":\[\{"note":"0{11}1\.[0-9a-fR]*\.r0{10}20","recording":"R","epoch":7,"rows":\[12,15\]\}\]\}\n$/,
     )
+  })
+
+  test('with refused rows are not taken for progress by versions that do not know them', async () => {
+    const store = memoryStore()
+    const markers = storeMarkers(store, 'p', 's')
+    await promote(markers, 0)
+    await markers.decide(0, await markers.look(0), markerOf(1), 10, [record(1, 4)])
+    const [note] = below(store).filter((name) => name.includes('.'))
+    // As they read it: the third part of the name is a number of rows.
+    expect(Number(note!.split('.')[2])).toBeNaN()
+    expect(rowsWritten(await markers.look(0), markerOf(1))).toBe(10)
   })
 
   test('of a later version stop whoever reads them', async () => {
