@@ -46,7 +46,8 @@ export const refusalBudget = (): RefusalBudget => ({
 export interface SearchOptions {
   readonly loads: DorisLoads
   readonly store: Store
-  readonly committable: Committable
+  /** Whose rows they are; also while they are staged. */
+  readonly committable: Pick<Committable, 'sink' | 'lane' | 'epoch'>
   readonly incarnation: string
   readonly budget: RefusalBudget
   /** Rows of the lane's output that come before the part. */
@@ -209,7 +210,7 @@ export async function namingRow<T>(
 
 /** The refusal that stops a promotion, naming a row where one is known. */
 function refusedFault(
-  { sink, lane, epoch }: Committable,
+  { sink, lane, epoch }: SearchOptions['committable'],
   { table }: DorisForm,
   first: RefusedRowRecord | null,
   why: string,

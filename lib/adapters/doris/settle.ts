@@ -28,7 +28,7 @@ export interface DorisHandle {
 export interface SettleOptions {
   readonly loads: DorisLoads
   readonly store: Store
-  readonly committable: Committable
+  readonly committable: Pick<Committable, 'sink' | 'lane' | 'epoch'>
   readonly onForgotten: 'fail' | 'append-again'
   /** Whether an attempt to commit this part was noted before. */
   readonly attempted: boolean
@@ -102,7 +102,7 @@ export function handleOf({ handle }: StagedPart, { sink }: { readonly sink: stri
   throw new PawlError('STEP_INPUT_INVALID', `staged output of sink ${sink} is of another version`, { sink })
 }
 
-function forgotten({ sink, lane, epoch }: Committable, label: string): PawlError {
+function forgotten({ sink, lane, epoch }: SettleOptions['committable'], label: string): PawlError {
   const fault = `sink ${sink}, lane ${lane}, epoch ${epoch}, label ${label}`
   return new PawlError('LABEL_FORGOTTEN', fault, { sink, lane, epoch, label })
 }

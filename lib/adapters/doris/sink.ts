@@ -21,7 +21,7 @@ import { type LanePlace, refusedCount, rowsWritten, type StoreMarkers, storeMark
 import { type TableOptions, tableForm, tableMaker } from '../shared/table-options.ts'
 import { type RowMaker, rowEncoder } from '../shared/table-rows.ts'
 import { dorisHttp } from './http.ts'
-import { type DorisLoads, dorisLoads, unlessRetryable } from './loads.ts'
+import { type DorisLoads, dorisLoads, type PreparedLoad, unlessRetryable } from './loads.ts'
 import { namingRow, RefusalSearch, refusalBudget } from './refusals.ts'
 import { bodyOf, cellText, csvCellText, type DorisForm, plainColumns } from './rows.ts'
 import { type DorisHandle, handleOf, settle } from './settle.ts'
@@ -103,7 +103,12 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
       const writer = blockWriter(context, rowEncoder(form, maker, encode, context.lanes), blocks, null)
       return preparing(writer, async (part) => {
         const label = labelOf([stage, pipeline, sink], part.lane, context)
-        const txnId = await prepareEarly(target, label, () => bodyOf(store, part, form))
+        const { incarnation, epoch } = context
+        const committable = { sink, lane: part.lane, epoch }
+        const budget = refusalBudget()
+        const search = { loads, store, committable, incarnation, budget, firstRow: 0, countNoted: async () => 0 }
+        const prepare = () => loads.prepare(form, label, () => bodyOf(store, part, form))
+        const txnId = await prepareEarly(target, prepare, new RefusalSearch(part, form, label, search))
         return { version: target.onReject === 'dead-letter' ? 2 : 1, form, label, txnId }
       })
     },
@@ -144,12 +149,13 @@ function dorisSink(sink: string, { pipeline, stage, store }: OpenContext, target
  * are to be left out when it is promoted.
  */
 async function prepareEarly(
-  { loads, form, onReject }: Target,
-  label: string,
-  body: () => AsyncIterable<Buffer>,
+  { onReject }: Target,
+  prepare: () => Promise<PreparedLoad | null>,
+  search: RefusalSearch,
 ): Promise<string | null> {
   try {
-    return (await loads.prepare(form, label, body))?.txnId ?? null
+    const prepared = onReject === 'park' ? namingRow(prepare, search) : prepare()
+    return (await prepared)?.txnId ?? null
   } catch (error) {
     if (onReject === 'dead-letter' && isPawlError(error) && error.code === 'ROWS_REFUSED') return null
     return unlessRetryable(error)

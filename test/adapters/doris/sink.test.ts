@@ -212,11 +212,12 @@ describe('rows of a Doris sink', () => {
     ])
   })
 
-  test('that the table refuses fail the attempt that stages them, with the column', async () => {
+  test('that the table refuses fail the attempt that stages them, with epoch, row and column', async () => {
     const driver = await openDriver()
-    await expect(driver.stage(1, inLane0('a', 'too long'))).rejects.toMatchObject({
+    await expect(driver.stage(7, inLane0('a', 'b', 'too long', 'c'))).rejects.toMatchObject({
       code: 'ROWS_REFUSED',
-      message: expect.stringContaining('column_name[v]'),
+      message: expect.stringMatching(/sink \S+, lane 0, epoch 7, table shop\.log, row .*too long.*, column v: /),
+      details: { lane: 0, epoch: 7, rowKey: expect.stringContaining('too long'), column: 'v' },
     })
     const missing = await openDriver({ table: 'shop.other' })
     await expect(missing.stage(1, inLane0('a'))).rejects.toMatchObject({ code: 'SINK_SCHEMA_INVALID' })
