@@ -101,16 +101,20 @@ export type Aborted =
 
 /**
  * Takes the pipeline from the run that holds it and closes its attempt: first the head, so that the attempt can never
- * commit, then the execution, then a ring for a fresh run. What is committed stays, and is promoted by that run.
+ * commit, then the execution, then a ring for a fresh run, also if the execution could not be ended: it holds nothing any
+ * more. What is committed stays, and is promoted by the fresh run.
  */
 export async function abortRun(job: Steered, seen: Head, wish: Wish): Promise<Aborted> {
   const nowMs = job.place.clock.nowMs()
   const amended = await amend(job, (now) => (isAsSeen(now, seen) ? taken(now, wish, nowMs) : null))
   if (amended.result !== 'applied') return { result: 'refused', head: amended.head }
-  const stopped = (await job.place.launcher.stop?.(seen.run.place, wish.why ?? 'aborted by a person')) ?? false
-  if (!isPaused(amended.head) || amended.head.promotedThrough < amended.head.committed.epoch)
-    await ring(job.place, amended.head.pipeline)
-  return { result: 'aborted', head: amended.head, stopped }
+  const { head } = amended
+  try {
+    const stopped = (await job.place.launcher.stop?.(seen.run.place, wish.why ?? 'aborted by a person')) ?? false
+    return { result: 'aborted', head, stopped }
+  } finally {
+    if (!isPaused(head) || head.promotedThrough < head.committed.epoch) await ring(job.place, head.pipeline)
+  }
 }
 
 function isAsSeen(now: Head, seen: Head): boolean {

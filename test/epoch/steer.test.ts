@@ -4,6 +4,7 @@ import { decide } from '../../lib/epoch/decide.ts'
 import { gatherFacts } from '../../lib/epoch/facts.ts'
 import { plan } from '../../lib/epoch/plan.ts'
 import { abortRun, drain, hurry, pause, resume } from '../../lib/epoch/steer.ts'
+import { PawlError } from '../../lib/model/errors.ts'
 import type { Head } from '../../lib/model/head.ts'
 import { createDriver } from '../../lib/testing/drive.ts'
 import { type Workbench, workbench } from './support.ts'
@@ -135,6 +136,21 @@ describe('an abort', () => {
     expect(decide(await gatherFacts(bench.job, { run }))).toMatchObject({ decision: 'retire' })
     await bench.rest()
     expect(await bench.head()).toMatchObject({ promotedThrough: seen.committed.epoch + 1 })
+  })
+
+  test('rings for a fresh run even where the old one cannot be ended', async () => {
+    const bench = await caughtUp()
+    bench.append(0, 'c')
+    const run = { ...bench.run, id: 'run-9', sequence: (await bench.head()).run.sequence + 1 }
+    await plan(bench.job, { run })
+    const seen = await bench.head()
+    const { pipeline } = bench.job.compiled.topology
+    const rungBefore = await bench.world.ledger.wakes(pipeline)
+    const stop = () => Promise.reject(new PawlError('LAUNCHER_UNAVAILABLE', 'a test'))
+    const place = { ...bench.job.place, launcher: { ...bench.job.place.launcher, stop } }
+    await expect(abortRun({ ...bench.job, place }, seen, wish)).rejects.toMatchObject({ code: 'LAUNCHER_UNAVAILABLE' })
+    expect((await bench.head()).run.open).toBe(false)
+    expect(await bench.world.ledger.wakes(pipeline)).toBe(rungBefore + 1)
   })
 
   test('is refused once the attempt is another one, or there is none', async () => {

@@ -123,3 +123,16 @@ describe('looking', () => {
     expect(await launcher.status('linux:host:machine:boot:1:2:3')).toBe('unknown')
   })
 })
+
+describe('stopping', () => {
+  test('ends a run that goes on; one that has ended is stopped, and no other is known', async ({ world }) => {
+    const { launcher, machine, pipeline } = world
+    const [stays, over] = [1, 2].map((sequence) => executionArn(machine, `${pipeline}-${sequence}-1`))
+    expect(await launcher.stop!(stays!, 'a test')).toBe(false)
+    for (const sequence of [1, 2]) await launcher.start({ pipeline, sequence, wakes: 1 })
+    expect(await launcher.stop!(stays!, 'a test')).toBe(true)
+    await expect.poll(() => launcher.status(over!)).toBe('gone')
+    for (const ended of [stays!, over!]) expect(await launcher.stop!(ended, 'a test')).toBe(true)
+    expect(await launcher.stop!('linux:host:machine:boot:1:2:3', 'a test')).toBe(false)
+  })
+})

@@ -17,6 +17,7 @@ import {
   loadClient,
   tryAgain,
   type Verdict,
+  verdictOf,
 } from '../shared/aws.ts'
 import { meterCalls } from '../shared/meter.ts'
 
@@ -55,6 +56,18 @@ export function stepFunctionsLauncher(options: StepFunctionsLauncherOptions): La
     opened ??= open()
     return opened
   }
+  const status = async (place: string): Promise<Status> => {
+    if (!isExecution(place)) return 'unknown'
+    const { sdk, client } = await connected()
+    return tryAgain(deedOn(`look at ${place}`, false), async () => {
+      try {
+        return statusOf((await client.send(new sdk.DescribeExecutionCommand({ executionArn: place }))).status)
+      } catch (error) {
+        if (['ExecutionDoesNotExist', 'InvalidArn'].includes(answerOf(error).name)) return 'unknown'
+        throw error
+      }
+    })
+  }
   return {
     blind: workflow === 'express',
     async start(run) {
@@ -73,18 +86,7 @@ export function stepFunctionsLauncher(options: StepFunctionsLauncherOptions): La
         }
       })
     },
-    async status(place) {
-      if (!isExecution(place)) return 'unknown'
-      const { sdk, client } = await connected()
-      return tryAgain(deedOn(`look at ${place}`, false), async () => {
-        try {
-          return statusOf((await client.send(new sdk.DescribeExecutionCommand({ executionArn: place }))).status)
-        } catch (error) {
-          if (['ExecutionDoesNotExist', 'InvalidArn'].includes(answerOf(error).name)) return 'unknown'
-          throw error
-        }
-      })
-    },
+    status,
     async stop(place, why) {
       if (!isExecution(place)) return false
       const { sdk, client } = await connected()
@@ -95,6 +97,8 @@ export function stepFunctionsLauncher(options: StepFunctionsLauncherOptions): La
           return true
         } catch (error) {
           if (['ExecutionDoesNotExist', 'InvalidArn'].includes(answerOf(error).name)) return false
+          // Who ends by itself at that moment may be refused, and has stopped.
+          if (verdictOf(error) === 'refused' && (await status(place)) === 'gone') return true
           throw error
         }
       })
