@@ -64,7 +64,8 @@ describe('a sink under faults: files', () => {
     'loses and repeats nothing when its process dies at any call of the store': onDisk,
     'loses and repeats nothing when any answer of the store is lost': onDisk,
   }
-  test.each(contractCases(sinkFaultContract, { ...file, differences }))('$name', ({ run }) => run())
+  // Each call of the disk twice, with an epoch of its own that is synced to it.
+  test.each(contractCases(sinkFaultContract, { ...file, differences }))('$name', ({ run }) => run(), 60_000)
 })
 
 describe('a sink under faults: write-ahead', () => {
