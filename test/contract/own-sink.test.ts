@@ -84,6 +84,10 @@ describe('the example of a sink of one’s own', () => {
 })
 
 describe('the example of a sink of one’s own, under faults', () => {
-  const differences = { 'loses and repeats nothing when any exchange with the sink is cut': 'it has no server' }
+  const noServer = 'it has no server'
+  const differences = {
+    'loses and repeats nothing when any exchange with the sink is cut': noServer,
+    'gives a lane one base marker when any exchange with the sink is cut': noServer,
+  }
   test.each(contractCases(sinkFaultContract, { ...ownSink, differences }))('$name', ({ run }) => run())
 })

@@ -37,8 +37,10 @@ describe.each([true, false])(
   },
 )
 
+const cutPromotion = { 'loses and repeats nothing when any exchange with the sink is cut': 'it has no server' }
 const noServer = {
-  'loses and repeats nothing when any exchange with the sink is cut': 'it has no server',
+  ...cutPromotion,
+  'gives a lane one base marker when any exchange with the sink is cut': 'it has no server',
 }
 
 describe.each([memory, writtenAhead(true)])('a sink under faults: $name', ({ name, fresh }) => {
@@ -47,13 +49,13 @@ describe.each([memory, writtenAhead(true)])('a sink under faults: $name', ({ nam
 
 describe('a sink with dead letters under faults: write-ahead to a target that remembers keys', () => {
   const { name, fresh } = writtenAhead(true, 'dead-letter')
-  const cases = contractCases(sinkRefusalFaultContract, { name, fresh, differences: noServer })
+  const cases = contractCases(sinkRefusalFaultContract, { name, fresh, differences: cutPromotion })
   test.each(cases)('$name', ({ run }) => run())
 })
 
 describe('a sink with dead letters under faults: memory', () => {
   const { name, fresh } = refusing
-  const cases = contractCases(sinkRefusalFaultContract, { name, fresh, differences: noServer })
+  const cases = contractCases(sinkRefusalFaultContract, { name, fresh, differences: cutPromotion })
   test.each(cases)('$name', ({ run }) => run())
 })
 

@@ -82,18 +82,22 @@ const valuesThrough = (epoch: number, rowsOf: RowsOf) =>
     .flat()
     .filter((value) => value !== refusedValue)
 
+/** Tries again while the error says that one may. */
+async function atLast<T>(deed: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await deed()
+    } catch (error) {
+      if (tries === triesMax || (error as { kind?: string }).kind !== 'Retryable') throw error
+    }
+  }
+}
+
 /** Promotes as the protocol does: until it succeeds, or the marker shows that it has. */
 async function promoteAtLast(driver: SinkDriver, committables: readonly Committable[]): Promise<void> {
   for (const committable of committables) {
-    for (let tries = 1; ; tries++) {
-      try {
-        const answer = await driver.promote(committable)
-        if (answer.result === 'refused') assert.deepEqual(answer.found, driver.markerOf(committable.epoch))
-        break
-      } catch (error) {
-        if (tries === triesMax || (error as { kind?: string }).kind !== 'Retryable') throw error
-      }
-    }
+    const answer = await atLast(() => driver.promote(committable))
+    if (answer.result === 'refused') assert.deepEqual(answer.found, driver.markerOf(committable.epoch))
   }
 }
 
@@ -172,9 +176,29 @@ const checksOf = (rowsOf: RowsOf): Record<string, SinkCheck> => ({
   },
 })
 
-const faultContract = (port: string, rowsOf: RowsOf): Contract<SinkSubject> => ({
+const registering: Record<string, SinkCheck> = {
+  'gives a lane one base marker when any exchange with the sink is cut': async (driver) => {
+    const { disturb, dropMarker } = driver.subject.controls
+    assert.ok(disturb !== undefined, 'nobody cuts the exchanges of this sink')
+    const marker = driver.markerOf(0)
+    await driver.register()
+    await untilNoneStrikes(async (nth, when) => {
+      await dropMarker(0)
+      const end = await disturb(nth, when)
+      const given = await atLast(() => driver.sink.base(0, marker))
+      const struck = await end()
+      assert.deepEqual(given, marker)
+      assert.deepEqual(await driver.sink.marker(0), marker)
+      return struck
+    })
+    await driver.run(1, ...welcomeRows(1))
+    await holds(driver, 1, welcomeRows)
+  },
+}
+
+const faultContract = (port: string, checks: Readonly<Record<string, SinkCheck>>): Contract<SinkSubject> => ({
   port,
-  obligations: Object.entries(checksOf(rowsOf)).map(
+  obligations: Object.entries(checks).map(
     ([name, check]): Obligation<SinkSubject> => ({
       name,
       check: async (place) => check(new SinkDriver(await place.open()), place),
@@ -183,7 +207,13 @@ const faultContract = (port: string, rowsOf: RowsOf): Contract<SinkSubject> => (
 })
 
 /** The obligations of a sink under faults. */
-export const sinkFaultContract: Contract<SinkSubject> = faultContract('sink', welcomeRows)
+export const sinkFaultContract: Contract<SinkSubject> = faultContract('sink', {
+  ...checksOf(welcomeRows),
+  ...registering,
+})
 
 /** The same where some rows are refused: of a sink with `onReject: 'dead-letter'` that refuses `refusedValue`. */
-export const sinkRefusalFaultContract: Contract<SinkSubject> = faultContract('sink with dead letters', someRefused)
+export const sinkRefusalFaultContract: Contract<SinkSubject> = faultContract(
+  'sink with dead letters',
+  checksOf(someRefused),
+)
