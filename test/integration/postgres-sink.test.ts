@@ -12,6 +12,27 @@ for (const [name, run] of Object.entries({ ...tableCases, ...kindCases('postgres
   })
 }
 
+test('names column and key of what a constraint refuses at COMMIT only, and goes on once it is mended', async ({
+  postgres,
+}) => {
+  const table = freshName('later')
+  await postgres.query(
+    `CREATE TABLE ${table} (k int, v int, CONSTRAINT ${table}_v UNIQUE (v) DEFERRABLE INITIALLY DEFERRED)`,
+  )
+  const rig = await tableRig(postgresSink({ connection: postgres.url, table }))
+  await rig.base()
+  const committable = await rig.stage([[{ k: 1, v: 6 }], [{ k: 2, v: 7 }], [{ k: 3, v: 7 }]])
+  await expect(rig.promote(committable)).rejects.toMatchObject({
+    code: 'ROWS_REFUSED',
+    message: expect.stringContaining('at COMMIT, row with (v)=(7), column v: '),
+    details: { sink: 'rows', rowKey: '(v)=(7)', column: 'v' },
+  })
+  expect(await postgres.query(`SELECT * FROM ${table}`)).toEqual([])
+  await postgres.query(`ALTER TABLE ${table} DROP CONSTRAINT ${table}_v`)
+  expect(await rig.promote(committable)).toEqual({ result: 'promoted' })
+  expect(await postgres.query(`SELECT k FROM ${table} ORDER BY k`)).toEqual([{ k: 1 }, { k: 2 }, { k: 3 }])
+})
+
 test('maps types exactly', async ({ postgres }) => {
   const table = freshName('types')
   await postgres.query(`CREATE TABLE ${table} (k int, i8 bigint, n numeric, f float8, b bool, t timestamptz,

@@ -5,8 +5,12 @@
  * and Notice Message Fields", and the catalogues pg_constraint and pg_depend, which has the columns of a unique index
  * that is no constraint. A row that others still refer to has no such column of its own: then it is the one referred to.
  */
+import { PawlError } from '../../model/errors.ts'
 import type { PgClient, PgServerError } from './driver.ts'
+import { translated } from './errors.ts'
 import { quoted, quotedTable } from './text.ts'
+
+const rowKeyCharsMax = 200
 
 const columnsSql = `
   WITH breached AS (
@@ -30,4 +34,19 @@ export async function constraintColumns(client: PgClient, error: PgServerError, 
   const relation = `${quoted(schema)}.${quoted(breached)}`
   const { rows } = await client.query(columnsSql, [constraint, relation, quotedTable(table)])
   return (rows[0]?.columns as string | null | undefined) ?? null
+}
+
+/**
+ * What a COMMIT was refused for: a constraint that is checked only then. Which row it was is not told any more, but the
+ * error's detail has the values of the key that is at fault, `(v)=(7)`.
+ */
+export async function refusedCommit(client: PgClient, error: PgServerError, sink: string): Promise<PawlError> {
+  const refused = translated(error, sink)
+  const { schema, table, detail } = error
+  if (refused.code !== 'ROWS_REFUSED' || schema === undefined || table === undefined) return refused
+  const column = await constraintColumns(client, error, `${schema}.${table}`).catch(() => null)
+  const rowKey = /\([^)]*\)=\(.*\)/.exec(detail ?? '')?.[0].slice(0, rowKeyCharsMax) ?? null
+  const row = rowKey === null ? '' : `, row with ${rowKey}`
+  const fault = `PostgreSQL of sink ${sink}, at COMMIT${row}${column === null ? '' : `, column ${column}`}: ${error.message}`
+  return new PawlError(refused.code, fault, { ...refused.details, rowKey, column }, error)
 }

@@ -35,6 +35,7 @@ export interface PgServerError extends Error {
   /** Of the constraint's table. */
   readonly schema?: string
   readonly table?: string
+  readonly detail?: string
 }
 
 interface Driver {

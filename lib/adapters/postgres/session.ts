@@ -9,7 +9,7 @@ import type { Marker } from '../../model/manifest.ts'
 import type { RowBlock } from '../shared/row-blocks.ts'
 import type { TableForm } from '../shared/table-rows.ts'
 import type { LaneKey, TableSession } from '../shared/table-session.ts'
-import { constraintColumns } from './constraints.ts'
+import { constraintColumns, refusedCommit } from './constraints.ts'
 import type { PgClient, PgResult } from './driver.ts'
 import { isServerError, translated } from './errors.ts'
 import { markerTableSql, refusedTableSql } from './markers.ts'
@@ -163,7 +163,7 @@ async function commit(client: PgClient, sink: string): Promise<void> {
     answer = await client.query('COMMIT')
   } catch (error) {
     // A plain ERROR rolled back (a deferred constraint); FATAL and silence may have come after the commit.
-    if (isServerError(error) && error.severity === 'ERROR') throw translated(error, sink)
+    if (isServerError(error) && error.severity === 'ERROR') throw await refusedCommit(client, error, sink)
     throw new PawlError('UNKNOWN_RESULT', `COMMIT in PostgreSQL of sink ${sink}`, { sink }, error)
   }
   if (answer.command !== 'COMMIT')
