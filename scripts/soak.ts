@@ -2,11 +2,12 @@
  * The soak: real processes under `kill -9`, until it is plain that nothing is lost or repeated.
  *
  * Kafka to Kafka and log to files, each a word count whose workers are killed, doubled, stopped and let go on, while
- * its broker comes and goes; one pipeline into a topic, a table and a Delta table; a deployment on an emulator of AWS under all of `soak-aws.ts`; then the long simulation,
+ * its broker comes and goes; one pipeline into a topic, a table and a Delta table; what each sink takes of
+ * memory for a million rows (`soak-memory.ts`); a deployment on an emulator of AWS under all of `soak-aws.ts`; then the long simulation,
  * where `soak-simulation.ts` is there. A foreign reader of the output must see the exact fold of the input, epoch by
  * epoch.
  *
- *     npm run soak -- [--only kafka|embedded|sharded|three-sinks|aws|simulation] [--lines N] [--kills N] [--seed N] [--keep]
+ *     npm run soak -- [--only kafka|embedded|sharded|three-sinks|memory|aws|simulation] [--lines N] [--kills N] [--seed N] [--keep]
  *
  * SEEDS in the environment is how many seeds the simulation runs. Exit code 1 when anything failed.
  */
@@ -22,6 +23,7 @@ import { type ThreeSinksOrdeal, threeSinksOrdeal } from '../test/support/three-s
 import { type Ordeal, type OrdealOptions, ordeal } from '../test/support/worker-ordeal.ts'
 import { embeddedWorld, kafkaWorld, type World } from '../test/support/worker-world.ts'
 import { soakAws } from './soak-aws.ts'
+import { soakMemory } from './soak-memory.ts'
 
 const { values } = parseArgs({
   options: {
@@ -53,6 +55,7 @@ await part('three-sinks', async () => {
   console.log(figuresOfThree(result))
   if (result.faults.length > 0) throw new Error(result.faults.join('\n  '))
 })
+await part('memory', async () => soakMemory((line) => console.log(`  ${line}`)))
 await part('aws', async () => {
   const missing = missingTool() ?? missingEmulatorTool()
   if (missing !== null) throw new Error(missing)

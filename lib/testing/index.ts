@@ -24,7 +24,7 @@ export type { LogControls, LogSubject } from './contracts/log-subject.ts'
 export { sinkContract } from './contracts/sink.ts'
 export { sinkFaultContract, sinkRefusalFaultContract } from './contracts/sink-faults.ts'
 export { refusedValue, sinkRefusalContract } from './contracts/sink-refusals.ts'
-export { sinkSizeContract } from './contracts/sink-size.ts'
+export { type SinkSizeOptions, sinkSizeContract, sinkSizeContractOf } from './contracts/sink-size.ts'
 export {
   contractLanes,
   contractRowSpec,

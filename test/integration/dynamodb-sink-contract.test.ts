@@ -5,9 +5,11 @@ import { type Contract, contractCases } from '../../lib/testing/contracts/contra
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
 import { sinkFaultContract, sinkRefusalFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
+import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
 import type { SinkSubject } from '../../lib/testing/contracts/sink-subject.ts'
 import { type Emulator, awsTest as test } from '../support/aws.ts'
 import { freshDynamo } from '../support/dynamodb-contract.ts'
+import { dynamoSize } from '../support/sink-sizes-servers.ts'
 
 const rows200k = 'takes 200,000 rows through flushes in bounded memory'
 const rows1800 = 'keeps the rows of a key in order, task after task, epoch after epoch'
@@ -39,3 +41,12 @@ for (const mode of ['upsert', 'transactions'] as const) {
   check(sinkRefusalFaultContract, 'dead-letter')
   check(sinkRefusalContract, 'dead-letter')
 }
+
+test('a DynamoDB sink takes the bytes of its limits in bounded memory', async ({ emulator }) => {
+  for (const { run } of contractCases(
+    sinkSizeContractOf({ rows: 50_000, rowBytes: 60_000 }),
+    dynamoSize(emulator, 'upsert'),
+  )) {
+    await expect(run()).resolves.toBeUndefined()
+  }
+})

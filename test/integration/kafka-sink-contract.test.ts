@@ -1,8 +1,11 @@
 import { expect } from 'vitest'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
+import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
 import { type Broker, kafkaTest as test } from '../support/kafka.ts'
 import { freshKafka } from '../support/kafka-contract.ts'
+import { largeRows } from '../support/sink-sizes.ts'
+import { kafkaSize } from '../support/sink-sizes-servers.ts'
 
 let broker: Broker
 
@@ -21,3 +24,9 @@ for (const { name, run } of contractCases(sinkContract, implementation)) {
     await expect(run()).resolves.toBeUndefined()
   })
 }
+
+test('a Kafka sink takes 100 MB in bounded memory', async ({ broker: shared }) => {
+  for (const { run } of contractCases(sinkSizeContractOf(largeRows), kafkaSize(shared))) {
+    await expect(run()).resolves.toBeUndefined()
+  }
+})

@@ -4,8 +4,11 @@ import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
 import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
+import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
 import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type MariaDb, mariaDbTest as test } from '../support/mariadb.ts'
+import { largeRows } from '../support/sink-sizes.ts'
+import { mariaDbSize } from '../support/sink-sizes-servers.ts'
 import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
 
 let server: MariaDb
@@ -61,3 +64,9 @@ for (const { name, run } of cases) {
     await expect(run().finally(() => proxy.close())).resolves.toBeUndefined()
   })
 }
+
+test('a MySQL sink takes 100 MB in bounded memory', async ({ mariaDb }) => {
+  for (const { run } of contractCases(sinkSizeContractOf(largeRows), mariaDbSize(mariaDb))) {
+    await expect(run()).resolves.toBeUndefined()
+  }
+})

@@ -4,9 +4,11 @@ import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
 import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
-import { sinkSizeContract } from '../../lib/testing/contracts/sink-size.ts'
+import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
 import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type Postgres, postgresTest as test } from '../support/postgres.ts'
+import { largeRows } from '../support/sink-sizes.ts'
+import { postgresSize } from '../support/sink-sizes-servers.ts'
 import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
 
 let server: Postgres
@@ -54,7 +56,6 @@ const implementation = { name: 'PostgreSQL', fresh: () => freshTable(database, {
 const cases = [
   ...contractCases(sinkContract, implementation),
   ...contractCases(sinkFaultContract, implementation),
-  ...contractCases(sinkSizeContract, implementation),
   ...contractCases(sinkRefusalContract, {
     name: 'PostgreSQL',
     fresh: () => freshTable(database, { onReject: 'dead-letter' }),
@@ -68,3 +69,9 @@ for (const { name, run } of cases) {
     await expect(run().finally(() => proxy.close())).resolves.toBeUndefined()
   })
 }
+
+test('a PostgreSQL sink takes 100 MB in bounded memory', async ({ postgres }) => {
+  for (const { run } of contractCases(sinkSizeContractOf(largeRows), postgresSize(postgres))) {
+    await expect(run()).resolves.toBeUndefined()
+  }
+})

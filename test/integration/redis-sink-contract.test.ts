@@ -10,6 +10,7 @@ import type { Store } from '../../lib/ports/store.ts'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
 import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
+import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
 import {
   contractLanes,
   contractRowSpec,
@@ -18,6 +19,8 @@ import {
 } from '../../lib/testing/contracts/sink-subject.ts'
 import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type RedisServer, redisTest as test } from '../support/redis.ts'
+import { largeRows } from '../support/sink-sizes.ts'
+import { redisSize } from '../support/sink-sizes-servers.ts'
 import { stagingControls } from '../support/table-contract.ts'
 
 let server: RedisServer
@@ -106,3 +109,9 @@ for (const { name, run } of cases) {
     await expect(run().finally(() => proxy.close())).resolves.toBeUndefined()
   })
 }
+
+test('a Redis sink takes the bytes of its limits in bounded memory', async ({ redis }) => {
+  for (const { run } of contractCases(sinkSizeContractOf(largeRows), redisSize(redis, 'stream'))) {
+    await expect(run()).resolves.toBeUndefined()
+  }
+})

@@ -2,9 +2,12 @@ import { expect } from 'vitest'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkContract } from '../../lib/testing/contracts/sink.ts'
 import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
+import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
 import { type Emulator, awsTest as test } from '../support/aws.ts'
 import { throughProxy } from '../support/fault-proxy.ts'
 import { freshFiles } from '../support/s3-contract.ts'
+import { largeRows } from '../support/sink-sizes.ts'
+import { filesSize } from '../support/sink-sizes-servers.ts'
 
 /** What the format of the files has a part in; the rest of the contract is about names and markers. */
 const ofFormat = /tombstone|with key, value and timestamp|does not encode|in order, task after task|200,000|damaged/
@@ -24,3 +27,9 @@ for (const format of ['json-lines', 'csv', 'parquet'] as const) {
     })
   }
 }
+
+test('an S3 sink takes 100 MB in bounded memory', async ({ emulator }) => {
+  for (const { run } of contractCases(sinkSizeContractOf(largeRows), filesSize(emulator, 'json-lines'))) {
+    await expect(run()).resolves.toBeUndefined()
+  }
+})

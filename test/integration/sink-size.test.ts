@@ -1,8 +1,13 @@
 import { describe, test } from 'vitest'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
-import { sinkSizeContract } from '../../lib/testing/contracts/sink-size.ts'
-import { file, memory } from '../support/sink-implementations.ts'
+import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
+import { called, deltaOnDisk, file, largeRows, memory } from '../support/sink-sizes.ts'
+import { dorisSize } from '../support/sink-sizes-servers.ts'
 
-describe.each([memory, file])('a sink: $name', ({ name, fresh }) => {
-  test.each(contractCases(sinkSizeContract, { name, fresh }))('$name', ({ run }) => run())
-})
+// Those with a server stand beside the rest of their contract; a million rows each are part of the soak.
+describe.each([memory, file, called, deltaOnDisk, dorisSize('insert'), dorisSize('upsert')])(
+  'a sink: $name',
+  (implementation) => {
+    test.each(contractCases(sinkSizeContractOf(largeRows), implementation))('$name', ({ run }) => run())
+  },
+)

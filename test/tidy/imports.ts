@@ -61,7 +61,7 @@ export const rooms: readonly Room[] = [
     room: 'testing',
     rooms: [...core, 'adapters/shared', 'adapters/memory', 'adapters/interpreter'],
     packages: [],
-    builtins: [...pure, 'assert/strict'],
+    builtins: [...pure, 'assert/strict', 'v8', 'vm'],
   },
   {
     room: 'entry',

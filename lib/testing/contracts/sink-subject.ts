@@ -18,6 +18,11 @@ export interface SinkSubject {
   /** Where this client stages and reads back. */
   readonly store: Store
   readonly controls: SinkControls
+  /**
+   * What staging and promotion may let this process hold beyond a fixed amount, for `sinkSizeContract`: stated by a sink
+   * that holds what it was given, and bounds that by its `limits`.
+   */
+  readonly heldBytesMax?: { readonly stage?: number; readonly promote?: number }
   /** A client like this one over another store; needed by `sinkFaultContract`. */
   over?(store: Store): Promise<Sink>
 }
