@@ -6,7 +6,7 @@ import type { Sink } from '../../lib/ports/sink.ts'
 import type { Store } from '../../lib/ports/store.ts'
 import { contractCases } from '../../lib/testing/contracts/contract.ts'
 import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
-import { largeRows, measured } from '../support/sink-sizes.ts'
+import { littleHeld, manyRows, measured } from '../support/sink-sizes.ts'
 
 type Sabotage = 'reads-all' | 'stages-all' | 'loses-rows'
 
@@ -54,13 +54,13 @@ function counting(store: Store, sabotage: Sabotage | null) {
     marker: async (lane) => markers.get(lane) ?? null,
     async close() {},
   }
-  return { sink, count: async () => count }
+  return { sink, count: async () => count, heldBytesMax: littleHeld }
 }
 
 /** Runs the size contract against it. */
 async function sized(sabotage: Sabotage | null): Promise<void> {
   const implementation = measured(`${sabotage}`, async (store) => counting(store, sabotage))
-  for (const { run } of contractCases(sinkSizeContractOf(largeRows), implementation)) await run()
+  for (const { run } of contractCases(sinkSizeContractOf(manyRows), implementation)) await run()
 }
 
 describe('the contract of size', () => {

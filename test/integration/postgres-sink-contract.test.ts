@@ -7,7 +7,7 @@ import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.t
 import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
 import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type Postgres, postgresTest as test } from '../support/postgres.ts'
-import { largeRows } from '../support/sink-sizes.ts'
+import { manyRows } from '../support/sink-sizes.ts'
 import { postgresSize } from '../support/sink-sizes-servers.ts'
 import { type ContractDatabase, freshTable } from '../support/table-contract.ts'
 
@@ -70,8 +70,8 @@ for (const { name, run } of cases) {
   })
 }
 
-test('a PostgreSQL sink takes 100 MB in bounded memory', async ({ postgres }) => {
-  for (const { run } of contractCases(sinkSizeContractOf(largeRows), postgresSize(postgres))) {
+test('a PostgreSQL sink takes 40 MB in bounded memory', async ({ postgres }) => {
+  for (const { run } of contractCases(sinkSizeContractOf(manyRows), postgresSize(postgres))) {
     await expect(run()).resolves.toBeUndefined()
   }
 })

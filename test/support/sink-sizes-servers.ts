@@ -26,7 +26,7 @@ import type { MariaDb } from './mariadb-server.ts'
 import type { Postgres } from './postgres-server.ts'
 import type { RedisServer } from './redis-server.ts'
 import { bucketView, fileLists } from './s3-contract.ts'
-import { measured, opened } from './sink-sizes.ts'
+import { littleHeld, measured, opened } from './sink-sizes.ts'
 import { contractRow } from './table-contract.ts'
 
 const textOf = (value: unknown) => contractRowSpec.value.encode(value) as string
@@ -38,7 +38,7 @@ export const postgresSize = (server: Postgres) =>
     await server.query(`CREATE TABLE ${table} (k text, v text, ts bigint)`)
     const spec = postgres({ connection: server.url, table, lanes: contractLanes, row: contractRow })
     const count = async () => Number((await server.query(`SELECT count(*)::int AS count FROM ${table}`))[0]!.count)
-    return { sink: await opened(spec, store), count }
+    return { sink: await opened(spec, store), count, heldBytesMax: littleHeld }
   })
 
 export const mariaDbSize = (server: MariaDb) =>
@@ -47,7 +47,7 @@ export const mariaDbSize = (server: MariaDb) =>
     await server.query(`CREATE TABLE ${table} (n bigint AUTO_INCREMENT PRIMARY KEY, k text, v text, ts bigint)`)
     const spec = mysql({ connection: server.url, table, lanes: contractLanes, row: contractRow })
     const count = async () => Number((await server.query(`SELECT count(*) AS count FROM ${table}`))[0]!.count)
-    return { sink: await opened(spec, store), count }
+    return { sink: await opened(spec, store), count, heldBytesMax: littleHeld }
   })
 
 /** A script is one request: all arguments at once. */
@@ -161,6 +161,8 @@ export const dorisSize = (mode: 'insert' | 'upsert') =>
     })
     return {
       sink: await opened(spec, store),
+      // Of an upsert only the last row of a key is sent, so keys are held.
+      heldBytesMax: mode === 'insert' ? littleHeld : { ...littleHeld, stage: 32 * 1024 * 1024 },
       async count() {
         const answer = messageOf(server)
         server.send(table)

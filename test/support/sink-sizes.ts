@@ -5,11 +5,10 @@
  * For tests and measurements alike, so nothing of a test runner is used here.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, open as openFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openFileSink } from '../../lib/adapters/file/sink.ts'
-import { fileStore } from '../../lib/adapters/file/store.ts'
 import { memorySink } from '../../lib/adapters/memory/sink.ts'
 import { writeAhead } from '../../lib/adapters/writeahead/sink.ts'
 import { delta } from '../../lib/delta.ts'
@@ -40,7 +39,7 @@ export function measured(name: string, open: (store: Store) => Promise<MeasuredS
     name,
     async fresh() {
       const directory = await mkdtemp(join(tmpdir(), 'pawl-size-'))
-      const store = fileStore(directory)
+      const store = plainStore(directory)
       const { sink, count, heldBytesMax, close } = await open(store)
       const subject = { sink, store, controls: { ...uncontrolled, count } }
       return {
@@ -56,6 +55,40 @@ export function measured(name: string, open: (store: Store) => Promise<MeasuredS
   }
 }
 
+/** Objects as files, not synced: what a store costs is not measured here, but it holds nothing in this process. */
+function plainStore(directory: string): Store {
+  const pathOf = (name: string) => join(directory, encodeURIComponent(name))
+  const absent = (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  }
+  const isTaken = (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') return 'exists' as const
+    throw error
+  }
+  return {
+    create: (name, chunks) =>
+      writeFile(pathOf(name), chunks as Uint8Array[], { flag: 'wx' }).then(() => 'created' as const, isTaken),
+    async read(name, { start, end } = { start: 0, end: Number.MAX_SAFE_INTEGER }) {
+      const found = await openFile(pathOf(name)).catch(absent)
+      if (found === null) return null
+      const length = Math.max(0, Math.min((await found.stat()).size, end) - start)
+      const { bytesRead, buffer } = await found.read(Buffer.alloc(length), 0, length, start)
+      await found.close()
+      return buffer.subarray(0, bytesRead)
+    },
+    async *list(prefix) {
+      const names = (await readdir(directory)).map(decodeURIComponent).sort()
+      for (const name of names.filter((one) => one.startsWith(prefix)))
+        yield { name, bytes: (await stat(pathOf(name))).size }
+    },
+    async delete(names) {
+      for (const name of names) await rm(pathOf(name), { force: true })
+    },
+    async close() {},
+  }
+}
+
 const unasked = () => Promise.reject(new Error('sinkSizeContract asks for nothing but a count'))
 const uncontrolled: SinkControls = {
   visible: unasked,
@@ -67,6 +100,10 @@ const uncontrolled: SinkControls = {
 
 /** An epoch of 100 MB that takes little time: as many bytes as a million rows of 100 bytes. */
 export const largeRows = { rows: 100_000, rowBytes: 1000 }
+/** One of 40 MB, for sinks that hold next to nothing and whose servers are slow. */
+export const manyRows = { rows: 40_000, rowBytes: 1000 }
+/** Next to nothing: a block or two. */
+export const littleHeld = Object.freeze({ stage: 16 * 1024 * 1024, promote: 16 * 1024 * 1024 })
 
 /** Opens a spec as a pipeline does. */
 export function opened(spec: CustomSinkSpec<never, never>, store: Store): Promise<Sink> {
@@ -93,6 +130,7 @@ export const file = measured('files on disk', async () => {
       const files = await Promise.all(names.map((name) => readFile(join(directory, 'rows', name))))
       return files.reduce((sum, bytes) => sum + linesIn(bytes), 0)
     },
+    heldBytesMax: littleHeld,
     close: () => rm(directory, { recursive: true }),
   }
 })
@@ -117,6 +155,7 @@ export const deltaOnDisk = measured('Delta', async (store) => {
       const adds = (await logEntries(seen)).flat().flatMap(({ add }) => (add === undefined ? [] : [add]))
       return adds.reduce((sum, { stats }) => sum + Number(JSON.parse(String(stats)).numRecords), 0)
     },
+    heldBytesMax: littleHeld,
     close: seen.dispose,
   }
 })
@@ -132,5 +171,5 @@ export const called = measured('a function (write-ahead)', async (store) => {
       rows += batch.length
     },
   })
-  return { sink: await opened(spec, store), count: async () => rows }
+  return { sink: await opened(spec, store), count: async () => rows, heldBytesMax: littleHeld }
 })
