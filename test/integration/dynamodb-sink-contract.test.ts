@@ -44,7 +44,7 @@ for (const mode of ['upsert', 'transactions'] as const) {
 
 test('a DynamoDB sink takes the bytes of its limits in bounded memory', async ({ emulator }) => {
   for (const { run } of contractCases(
-    sinkSizeContractOf({ rows: 50_000, rowBytes: 60_000 }),
+    sinkSizeContractOf({ rows: 50_000, rowBytes: 200_000 }),
     dynamoSize(emulator, 'upsert'),
   )) {
     await expect(run()).resolves.toBeUndefined()
