@@ -101,8 +101,8 @@ export function soakMemory(say: (line: string) => void): void {
   say('| sink | rows | staged | held staging | held promoting | may hold | resident memory grew by |')
   say('| --- | --- | --- | --- | --- | --- | --- |')
   for (const index of measures.keys()) {
-    const held = inProcess(index, 'held')
-    const { residentBytes } = inProcess(index, 'resident')
+    const held = apart(index, 'held')
+    const { residentBytes } = apart(index, 'resident')
     const { name, rows, stageHeldBytes, promoteHeldBytes, promoteMax } = held
     const bytes = [held.bytes, stageHeldBytes, promoteHeldBytes, promoteMax, residentBytes]
     say(
@@ -113,7 +113,7 @@ export function soakMemory(say: (line: string) => void): void {
   if (faults.length > 0) throw new Error(`held more than they may: ${faults.join(', ')}`)
 }
 
-function inProcess(index: number, what: 'held' | 'resident'): Figures {
+function apart(index: number, what: 'held' | 'resident'): Figures {
   const args = [...process.execArgv, me, String(index), what]
   const { status, stdout } = spawnSync(process.execPath, args, {
     encoding: 'utf8',

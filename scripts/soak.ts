@@ -2,10 +2,10 @@
  * The soak: real processes under `kill -9`, until it is plain that nothing is lost or repeated.
  *
  * Kafka to Kafka and log to files, each a word count whose workers are killed, doubled, stopped and let go on, while
- * its broker comes and goes; one pipeline into a topic, a table and a Delta table; what each sink takes of
- * memory for a million rows (`soak-memory.ts`); a deployment on an emulator of AWS under all of `soak-aws.ts`; then the long simulation,
- * where `soak-simulation.ts` is there. A foreign reader of the output must see the exact fold of the input, epoch by
- * epoch.
+ * its broker comes and goes; one pipeline into a topic, a table and a Delta table; what each sink takes of memory for a
+ * million rows (`soak-memory.ts`); a deployment on an emulator of AWS under all of `soak-aws.ts`; then the long
+ * simulation, where `soak-simulation.ts` is there. A foreign reader of the output must see the exact fold of the input,
+ * epoch by epoch.
  *
  *     npm run soak -- [--only kafka|embedded|sharded|three-sinks|memory|aws|simulation] [--lines N] [--kills N] [--seed N] [--keep]
  *

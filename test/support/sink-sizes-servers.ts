@@ -149,7 +149,7 @@ export const dynamoSize = (emulator: Emulator, mode: DynamoMode) =>
 /** The double keeps its rows in a process of its own. */
 export const dorisSize = (mode: 'insert' | 'upsert') =>
   measured(`Doris, ${mode}`, async (store) => {
-    const server = fork(new URL('doris-process.ts', import.meta.url))
+    const server = fork(new URL('doris-apart.ts', import.meta.url))
     const { url } = (await messageOf(server)) as { url: string }
     const table = mode === 'insert' ? 'db.appended' : 'db.keyed'
     const spec = doris<unknown, unknown>({

@@ -3,7 +3,8 @@
  *
  * Resident memory tells less: it has garbage in it, and what others used before. So whenever more is in use than was
  * held at the last look, everything is collected, and what is left then counts. What comes and goes within two
- * milliseconds, or one turn of the event loop, is not seen. Everything else that the process does meanwhile counts as well: let servers be elsewhere.
+ * milliseconds, or one turn of the event loop, is not seen. Everything else that the process does meanwhile counts as
+ * well: let servers be elsewhere.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
