@@ -162,7 +162,7 @@ export const dorisSize = (mode: 'insert' | 'upsert') =>
     return {
       sink: await opened(spec, store),
       // Of an upsert only the last row of a key is sent, so keys are held.
-      heldBytesMax: mode === 'insert' ? littleHeld : { ...littleHeld, stage: 32 * 1024 * 1024 },
+      heldBytesMax: mode === 'insert' ? littleHeld : { stage: 32 * 1024 * 1024, promote: 32 * 1024 * 1024 },
       async count() {
         const answer = messageOf(server)
         server.send(table)

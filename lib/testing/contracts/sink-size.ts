@@ -91,6 +91,8 @@ async function stageRows(driver: SinkDriver, rows: number, rowBytes: number): Pr
     if (writer.bufferedBytes < bufferedBytesMax / 2) continue
     assert.ok(writer.bufferedBytes < bufferedBytesMax, `${writer.bufferedBytes} bytes are buffered`)
     await writer.flush()
+    // A sink that never waits would leave no moment to look.
+    await new Promise<void>((resolve) => setImmediate(resolve))
   }
   const committables = await driver.commitParts(1, await writer.seal())
   assert.equal(
