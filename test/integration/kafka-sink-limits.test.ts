@@ -36,6 +36,8 @@ async function configure(broker: Broker, topic: string, configs: Readonly<Record
 
 test('case 20: refuses a transaction timeout beyond that of the broker when it opens', async ({ broker }) => {
   const link = connect(broker)
+  // A new broker has no coordinator until somebody needs one.
+  await (await sinkRig(link, topicSpec('any'))).base()
   const options = { transactionTimeoutMs: 3_600_000 }
   const opening = sinkRig(link, topicSpec('any'), options)
   await expect(opening).rejects.toThrow(/^TRANSACTION_TIMEOUT_INVALID.*3600000 ms.*900000 ms/)
