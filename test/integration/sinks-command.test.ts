@@ -277,10 +277,14 @@ test('no command prints a password or keeps it: when all is well, when it is wro
       expect(stdout + stderr, name).toContain(code)
     })
     const all = Object.fromEntries(urls.map(([name, url]) => [name, mistake(url)]))
-    const looks = ['sinks list guarded.ts', 'doctor guarded.ts'].map((words) => call(words.split(' '), all))
-    const [list, doctor] = await Promise.all(looks)
-    expect([list!.code, list!.stderr]).toEqual([1, expect.stringContaining(code)])
-    expect([doctor!.code, doctor!.stdout]).toEqual([1, expect.stringContaining(code)])
+    const looks = ['maria', 'pg', 'redis'].map(async (id) => {
+      // With the stack and its causes.
+      const list = await call(['sinks', 'list', 'guarded.ts', '--sink', id, '--json'], all)
+      expect([list.code, list.stderr]).toEqual([1, expect.stringMatching(new RegExp(`${code}[^]*\\n {4}at `))])
+    })
+    const doctor = await call(['doctor', 'guarded.ts'], all)
+    expect([doctor.code, doctor.stdout]).toEqual([1, expect.stringContaining(code)])
+    await Promise.all(looks)
     await Promise.all(runs)
   }
   const kept = readdirSync(made.directory).filter((name) => name !== 'node_modules' && name !== 'guarded.ts')
