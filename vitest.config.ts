@@ -1,8 +1,8 @@
 /**
  * The test runner: one project for each kind of test.
  *
- * All kinds but `integration` need nothing outside this repository and run side by side. `integration` comes
- * last and one file at a time, since its tests share a broker and kill processes.
+ * All kinds but `integration` need nothing outside this repository and run side by side. `integration` comes last, two
+ * files at a time: its tests start servers, kill processes and mostly wait, so more would only make them late.
  */
 import { defineConfig } from 'vitest/config'
 import { SummaryReporter } from './test/support/summary-reporter.ts'
@@ -32,7 +32,7 @@ const project = (name: keyof typeof kinds) => {
       ],
       testTimeout: alone ? 120_000 : 20_000,
       hookTimeout: alone ? 120_000 : 20_000,
-      ...(alone ? { fileParallelism: false, maxWorkers: 1, retry: { count: 1, condition: slowMachine } } : {}),
+      ...(alone ? { maxWorkers: 2, retry: { count: 1, condition: slowMachine } } : {}),
       sequence: { groupOrder: alone ? 1 : 0 },
     },
   }
