@@ -32,7 +32,7 @@ const project = (name: keyof typeof kinds) => {
       ],
       testTimeout: alone ? 120_000 : 20_000,
       hookTimeout: alone ? 120_000 : 20_000,
-      ...(alone ? { maxWorkers: 2, retry: { count: 1, condition: slowMachine } } : {}),
+      ...(alone ? { maxWorkers: 2, retry: { count: 1, condition: slowMachine } } : { maxWorkers: '100%' }),
       sequence: { groupOrder: alone ? 1 : 0 },
     },
   }
