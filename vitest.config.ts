@@ -17,7 +17,7 @@ const kinds = {
 }
 
 /** What a slow or crowded machine does; whatever else fails is never tried again, since it may be a row too many. */
-const slowMachine = /timed out in \d+ms|EADDRINUSE/
+const slowMachine = /timed out in \d+ms|EADDRINUSE|ECONNREFUSED|ECONNRESET|socket hang up|_UNAVAILABLE|_UNREACHABLE/
 
 const project = (name: keyof typeof kinds) => {
   const alone = name === 'integration'

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SFNClient, StopExecutionCommand } from '@aws-sdk/client-sfn'
 import { lineStream } from '../../examples/demo/lines.ts'
 import { unseal } from '../../lib/epoch/seal.ts'
+import type { Verified } from '../../lib/epoch/verify.ts'
 import type { Head } from '../../lib/model/head.ts'
 import type { Manifest } from '../../lib/model/manifest.ts'
 import { type Prng, prng } from '../../lib/model/prng.ts'
@@ -71,6 +72,7 @@ const tickMs = 3_000
 const patienceMs = 90_000
 const partitions = 4
 const triesMax = 10
+const looksMax = 20
 
 /** Runs it all; what is in `parts` stays the caller's. */
 export async function deployedOrdeal(parts: OrdealParts, options: OrdealOptions): Promise<Ordeal> {
@@ -306,10 +308,19 @@ async function feed({ broker }: OrdealParts, { seed, lines }: OrdealOptions, sha
   await producer.disconnect()
 }
 
+/** Functions whose calls were given up may still be storing things, so what they leave is collected for a while. */
+async function collected(deployed: OrdealParts['deployed']): Promise<Verified> {
+  for (let looks = 1; ; looks++) {
+    await deployed.invoke('CollectName', {})
+    const audit = await deployed.verify()
+    if (audit.orphans.objects === 0 || looks === looksMax) return audit
+    await sleep(1000)
+  }
+}
+
 async function judge({ broker, deployed }: OrdealParts): Promise<Verdict> {
   const { ledger, store } = deployed.job.place
-  await deployed.invoke('CollectName', {})
-  const audit = await deployed.verify()
+  const audit = await collected(deployed)
   const manifests: Manifest[] = []
   for (const { manifest } of await ledger.histories('ordeal', 0, audit.head.committed.epoch + 1))
     manifests.push(await unseal<Manifest>(store, manifest))

@@ -48,7 +48,8 @@ export class WorkerFleet {
       if (this.#holder === worker) this.#holder = null
       if (this.#isLeaving || this.#doomed.has(worker)) return
       const words = worker.complaints.join('\n')
-      if (words.includes('BROKER_UNREACHABLE')) this.start()
+      // A broker that is away, or just back, ends a worker that starts; whoever keeps it running starts it again.
+      if (/BROKER_UNREACHABLE|LOG_UNAVAILABLE/.test(words)) this.start()
       else this.#fail(new Error(`a worker ended by itself with ${code ?? signal}: ${words}`))
     })
     return worker
