@@ -5,7 +5,7 @@ import { sinkContract } from '../../lib/testing/contracts/sink.ts'
 import { sinkFaultContract } from '../../lib/testing/contracts/sink-faults.ts'
 import { sinkRefusalContract } from '../../lib/testing/contracts/sink-refusals.ts'
 import { sinkSizeContractOf } from '../../lib/testing/contracts/sink-size.ts'
-import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
+import { type CuttingProxy, cuttingBy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type MariaDb, mariaDbTest as test } from '../support/mariadb.ts'
 import { manyRows } from '../support/sink-sizes.ts'
 import { mariaDbSize } from '../support/sink-sizes-servers.ts'
@@ -37,15 +37,7 @@ const database: ContractDatabase = {
   },
 }
 
-/** Cuts what goes over the wire. */
-async function disturb(nth: number, when: 'before' | 'after') {
-  const before = proxy.cuts
-  proxy.cut(/^/, when, nth)
-  return async () => {
-    proxy.heal()
-    return proxy.cuts > before
-  }
-}
+const disturb = cuttingBy(() => proxy)
 
 const implementation = { name: 'MySQL', fresh: () => freshTable(database, { disturb }) }
 

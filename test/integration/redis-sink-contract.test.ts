@@ -17,7 +17,7 @@ import {
   type SinkControls,
   type SinkSubject,
 } from '../../lib/testing/contracts/sink-subject.ts'
-import { type CuttingProxy, cuttingProxy } from '../support/cutting-proxy.ts'
+import { type CuttingProxy, cuttingBy, cuttingProxy } from '../support/cutting-proxy.ts'
 import { type RedisServer, redisTest as test } from '../support/redis.ts'
 import { largeRows } from '../support/sink-sizes.ts'
 import { redisSize } from '../support/sink-sizes-servers.ts'
@@ -89,15 +89,7 @@ function controlsOf(client: Redis, key: string, markers: readonly string[]) {
   }
 }
 
-/** Cuts what goes over the wire. */
-async function disturb(nth: number, when: 'before' | 'after') {
-  const before = proxy.cuts
-  proxy.cut(/^/, when, nth)
-  return async () => {
-    proxy.heal()
-    return proxy.cuts > before
-  }
-}
+const disturb = cuttingBy(() => proxy)
 
 const implementation = { name: 'Redis', fresh }
 const cases = [...contractCases(sinkContract, implementation), ...contractCases(sinkFaultContract, implementation)]

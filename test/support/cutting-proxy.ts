@@ -20,6 +20,19 @@ export interface CuttingProxy {
   close(): Promise<void>
 }
 
+/** Cuts what goes over the wire, whatever it says, as `disturb` of the sink contract wants. */
+export function cuttingBy(proxy: () => CuttingProxy) {
+  return async (nth: number, when: 'before' | 'after') => {
+    const through = proxy()
+    const before = through.cuts
+    through.cut(/^/, when, nth)
+    return async () => {
+      through.heal()
+      return through.cuts > before
+    }
+  }
+}
+
 /** Listens on a free port and passes on to `port`. */
 export async function cuttingProxy(port: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>()

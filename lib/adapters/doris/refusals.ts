@@ -13,7 +13,7 @@ import { isPawlError, PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { Committable, StagedPart } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
-import type { RefusedRowRecord } from '../shared/marker-records.ts'
+import { type RefusedRowRecord, refusedRecord } from '../shared/refused-rows.ts'
 import type { DorisLoads, LoadRefusal } from './loads.ts'
 import { type DorisForm, type PartRows, type SentRow, sentBlocks } from './rows.ts'
 
@@ -162,21 +162,12 @@ export class RefusalSearch {
   #record({ row, key, value }: SentRow, refusal: PawlError): void {
     const { budget, firstRow, committable, incarnation } = this.#options
     const text = String(refusal.details.reason ?? refusal.message)
-    const bytes = Buffer.from(value)
-    const kept = bytes.subarray(0, Math.min(limits.rejectedBytesMax, budget.bytes))
-    budget.bytes -= kept.length
+    const column = /column_name\[([^\]]+)\]/.exec(text)?.[1] ?? null
+    const place = { incarnation, epoch: committable.epoch, row: firstRow + row, code: 'DATA_QUALITY_ERROR', column }
+    const record = refusedRecord({ ...place, reason: text, key: key.slice(0, keyCharsMax), value }, budget.bytes)
+    budget.bytes -= Buffer.byteLength(value) - record.cutBytes
     this.#judged[row] = refused
-    this.#found.push({
-      incarnation,
-      epoch: committable.epoch,
-      row: firstRow + row,
-      code: 'DATA_QUALITY_ERROR',
-      column: /column_name\[([^\]]+)\]/.exec(text)?.[1] ?? null,
-      reason: text.slice(0, limits.errorCharsMax),
-      key: Buffer.from(key.slice(0, keyCharsMax)).toString('base64'),
-      value: kept.toString('base64'),
-      cutBytes: bytes.length - kept.length,
-    })
+    this.#found.push(record)
     if (budget.rows === null) return
     budget.rows--
     if (budget.rows < 0) throw this.#tooMany(`more than ${limits.refusedPerPromotionMax} rows are refused`)

@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto'
 import { isPawlError } from '../../model/errors.ts'
 import type { StagedPart } from '../../model/manifest.ts'
-import type { RefusedRowRecord } from '../shared/marker-records.ts'
+import type { RefusedRowRecord } from '../shared/refused-rows.ts'
 import { unavailable, unlessRetryable } from './loads.ts'
 import { namingRow, RefusalSearch, type SearchOptions } from './refusals.ts'
 import { bodyOf, type PartRows } from './rows.ts'

@@ -5,10 +5,10 @@
  * fault of a row counts as its refusal: whatever else DynamoDB does not accept parks the pipeline.
  */
 import { PawlError } from '../../model/errors.ts'
-import type { Committable, Marker, RefusedRow } from '../../model/manifest.ts'
+import type { Committable, Marker } from '../../model/manifest.ts'
 import type { Store } from '../../ports/store.ts'
 import { answerOf, tryAgain } from '../shared/aws.ts'
-import { refusedRow } from '../shared/refused-rows.ts'
+import { type RefusedRowRecord, refusedRecord } from '../shared/refused-rows.ts'
 import { type AttributeMap, attributesText } from './attributes.ts'
 import { type OpenLane, type SdkItem, sinkDeed } from './sink-marker.ts'
 import { keyOf, keyText, type StagedRow } from './sink-rows.ts'
@@ -26,9 +26,6 @@ export interface Promotion {
   /** Where refused rows are recorded; null: they park. */
   readonly refusedTable: string | null
 }
-
-/** A refused row that is not recorded yet. */
-export type UnrecordedRow = Omit<RefusedRow, 'id'>
 
 /** How DynamoDB refuses an item, and the code under which it is recorded. */
 export const invalid = 'ValidationException'
@@ -48,8 +45,8 @@ export function refusalOf(
   { deleted, item, row }: StagedRow,
   code: string,
   reason: string,
-): UnrecordedRow {
-  const { id: _, ...refusal } = refusedRow({
+): RefusedRowRecord {
+  return refusedRecord({
     incarnation: next.incarnation,
     epoch: committable.epoch,
     row,
@@ -59,7 +56,6 @@ export function refusalOf(
     key: keyText(item, open.form).slice(0, keyCharsMax),
     value: deleted ? null : attributesText(item),
   })
-  return refusal
 }
 
 /** The item under the row's key as it is now. Throws `SINK_SCHEMA_INVALID`: a table with other keys refuses every row. */

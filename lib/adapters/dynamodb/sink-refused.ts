@@ -11,7 +11,7 @@ import { isPawlError, PawlError } from '../../model/errors.ts'
 import type { Marker, RefusedRow } from '../../model/manifest.ts'
 import { tryAgain } from '../shared/aws.ts'
 import { sameMarker } from '../shared/markers.ts'
-import { withinBytes } from '../shared/refused-rows.ts'
+import { type RefusedRowRecord, withinBytes } from '../shared/refused-rows.ts'
 import type { AttributeMap } from './attributes.ts'
 import { epochKey } from './client.ts'
 import { refusedText } from './sink-form.ts'
@@ -24,7 +24,7 @@ import {
   sinkDeed,
   stateOf,
 } from './sink-marker.ts'
-import { isInvalid, type UnrecordedRow } from './sink-promotion.ts'
+import { isInvalid } from './sink-promotion.ts'
 import { reasonsOf } from './write.ts'
 
 const chunkRowsMax = 100
@@ -40,7 +40,7 @@ export interface Recording {
 }
 
 /** Packs refused rows, in the order of their positions. */
-export function recordingOf({ lane }: OpenLane, TableName: string, rows: readonly UnrecordedRow[]): Recording {
+export function recordingOf({ lane }: OpenLane, TableName: string, rows: readonly RefusedRowRecord[]): Recording {
   const id = randomBytes(16).toString('hex')
   const puts: Recording['puts'][number][] = []
   let total = 0
@@ -133,7 +133,10 @@ function rowsIn({ sk, v, rows }: Chunk, { lane }: OpenLane, table: string): Refu
     const fault = `refused rows of sink ${sink} in table ${table} are of another version`
     throw new PawlError('STEP_INPUT_INVALID', fault, { sink, table })
   }
-  return Object.entries(rows.M).map(([row, { S }]) => ({ id: `${sk.S}#${row}`, ...(JSON.parse(S) as UnrecordedRow) }))
+  return Object.entries(rows.M).map(([row, { S }]) => ({
+    id: `${sk.S}#${row}`,
+    ...(JSON.parse(S) as RefusedRowRecord),
+  }))
 }
 
 /** Rows that one request removes; an expression has 4 KB. */

@@ -6,25 +6,19 @@
  * into its item, under the condition that nobody wrote the row: from then on nobody can, and every promoter of the epoch
  * comes to the same rows. Then the row before it has its turn; without one the item stays as it was before the epoch.
  */
+
 import { assert } from '../../model/assert.ts'
 import { PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
+import type { RefusedRowRecord } from '../shared/refused-rows.ts'
 import { isBare, keepItem, manyAtOnce, putRow, sameGuard, standingOf, whileKept, whileOlder } from './sink-guard.ts'
-import {
-  invalid,
-  type Promotion,
-  readItem,
-  reasonCharsMax,
-  refusalOf,
-  rowRefused,
-  type UnrecordedRow,
-} from './sink-promotion.ts'
+import { invalid, type Promotion, readItem, reasonCharsMax, refusalOf, rowRefused } from './sink-promotion.ts'
 import { mustTakeRefused, recordedBytesMax, recordingOf } from './sink-refused.ts'
 import { readRowsOf, type StagedRow } from './sink-rows.ts'
 
 /** What was decided of the keys. */
 export interface Settled {
-  readonly refused: readonly UnrecordedRow[]
+  readonly refused: readonly RefusedRowRecord[]
   /** A key that a later epoch wrote. */
   readonly newer: string | null
 }
@@ -40,7 +34,7 @@ export async function settleKeys(
   await mustTakeRefused(open, refusedTable)
   const rows = await readRowsOf(unsettled, store, committable, open.form)
   mustFit(promotion, refusedTable, [...rows.values()].flat())
-  const refused: UnrecordedRow[] = []
+  const refused: RefusedRowRecord[] = []
   let newer: string | null = null
   await manyAtOnce(rows, async ([key, mine]) => {
     const decided = await settleKey({ promotion, adopted, key, rows: mine }, unsettled.get(key) ?? null)
@@ -72,7 +66,7 @@ interface Key {
 const decidedBefore = 'it was refused by an earlier try of this promotion, or by another promoter'
 
 /** Decides over one key: its refused rows, or that a later epoch has written it. */
-async function settleKey(one: Key, reason: string | null): Promise<readonly UnrecordedRow[] | 'newer'> {
+async function settleKey(one: Key, reason: string | null): Promise<readonly RefusedRowRecord[] | 'newer'> {
   const { promotion, adopted, key, rows } = one
   const reasons = new Map<StagedRow, string>()
   if (reason !== null) reasons.set(rows.at(-1)!, reason)

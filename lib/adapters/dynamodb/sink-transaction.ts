@@ -6,24 +6,18 @@
  * empty key of an index refuses the request as a whole (seen at the real service by the suite dynamodb-conformance); its
  * row is found by requests under a condition that never holds.
  */
+
 import { PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
 import type { Marker } from '../../model/manifest.ts'
 import type { PromoteResult } from '../../ports/sink.ts'
 import { tryAgain, verdictOf } from '../shared/aws.ts'
 import { sameMarker } from '../shared/markers.ts'
+import type { RefusedRowRecord } from '../shared/refused-rows.ts'
 import { type AttributeMap, bytesOf } from './attributes.ts'
 import { ownAttribute } from './sink-form.ts'
 import { markerMove, readState, type SdkItem, sinkDeed, stateOf } from './sink-marker.ts'
-import {
-  invalid,
-  isInvalid,
-  type Promotion,
-  readItem,
-  refusalOf,
-  rowRefused,
-  type UnrecordedRow,
-} from './sink-promotion.ts'
+import { invalid, isInvalid, type Promotion, readItem, refusalOf, rowRefused } from './sink-promotion.ts'
 import { mustTakeRefused, type Recording, recordedBytesMax, recordingOf } from './sink-refused.ts'
 import { keyText, readRowsOf, type StagedRow } from './sink-rows.ts'
 import { judgeWrite, reasonsOf } from './write.ts'
@@ -45,7 +39,7 @@ export async function promoteInTransaction(promotion: Promotion): Promise<Promot
   const { open, committable, store, refusedTable } = promotion
   if (promotion.rows.size > transactionRowsMax) throw tooMany(promotion)
   const rows = new Map(promotion.rows)
-  const refused: UnrecordedRow[] = []
+  const refused: RefusedRowRecord[] = []
   let staged: ReadonlyMap<string, readonly StagedRow[]> | null = null
   for (;;) {
     const recording = refusedTable === null ? null : recordingOf(open, refusedTable, refused)
@@ -80,7 +74,7 @@ function tooMany({ committable, rows }: Promotion): PawlError {
 function mustFit(
   promotion: Promotion,
   rows: ReadonlyMap<string, StagedRow>,
-  refused: readonly UnrecordedRow[],
+  refused: readonly RefusedRowRecord[],
   { bytes }: Recording,
 ): void {
   const written = [...rows.values()].reduce((sum, { item }) => sum + bytesOf(item), 0)

@@ -10,7 +10,7 @@ import { limits } from '../../model/limits.ts'
 import type { CommitPermit, Committable, RefusedRow } from '../../model/manifest.ts'
 import type { PromoteResult, Sink } from '../../ports/sink.ts'
 import { markerAfter } from '../shared/markers.ts'
-import { refusedRow, withinBytes } from '../shared/refused-rows.ts'
+import { refusedRecord, refusedRow, withinBytes } from '../shared/refused-rows.ts'
 import type { SessionPool } from '../shared/session-pool.ts'
 import { isReply, translated } from './errors.ts'
 import { markerKey, markerText, parseMarker, type RedisLane, refusedKey } from './keys.ts'
@@ -80,8 +80,8 @@ function withoutOthers(promotion: Promotion, rows: PlacedRows, others: Others, r
     }
     const value = op === '0' ? null : content!
     const place = { incarnation, epoch, row, code: 'WRONGTYPE', column: null }
-    const recording = refusedRow({ ...place, reason: reasonOf(key, kind), key, value })
-    refused.push(promotion.healing ? recording : { ...recording, id: idOf(promotion, row) })
+    const refusal = { ...place, reason: reasonOf(key, kind), key, value }
+    refused.push(promotion.healing ? refusedRow(refusal) : { id: idOf(promotion, row), ...refusedRecord(refusal) })
   }
   return { keys, args, places }
 }

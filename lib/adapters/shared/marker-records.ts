@@ -11,6 +11,7 @@
  */
 import { PawlError } from '../../model/errors.ts'
 import type { Marker, RefusedRow } from '../../model/manifest.ts'
+import type { RefusedRowRecord } from './refused-rows.ts'
 
 /** Refused rows that one note holds, as an entry refers to them. */
 export interface NotedRefusals {
@@ -30,9 +31,6 @@ export interface MarkerEntry {
   readonly since: number
   readonly refusals: readonly NotedRefusals[]
 }
-
-/** A refused row before it has an id. */
-export type RefusedRowRecord = Omit<RefusedRow, 'id'>
 
 /** Refused rows in a note. */
 export interface RefusedNote {

@@ -5,18 +5,28 @@ import { randomBytes } from 'node:crypto'
 import { limits } from '../../model/limits.ts'
 import type { RefusedRow } from '../../model/manifest.ts'
 
+/** A refused row before it has an id. */
+export type RefusedRowRecord = Omit<RefusedRow, 'id'>
+
 /** A refused row before it is bounded; `key` and `value` as the sink had them. */
-export type Refusal = Omit<RefusedRow, 'id' | 'key' | 'value' | 'cutBytes'> & {
+export type Refusal = Omit<RefusedRowRecord, 'key' | 'value' | 'cutBytes'> & {
   readonly key: Uint8Array | string | null
   readonly value: Uint8Array | string | null
 }
 
 /** A recording of a refused row, under an id of its own. */
-export function refusedRow({ key, value, reason, ...place }: Refusal): RefusedRow {
+export function refusedRow(refusal: Refusal): RefusedRow {
+  return { id: randomBytes(16).toString('hex'), ...refusedRecord(refusal) }
+}
+
+/** What is recorded of a refused row: of its value at most `bytesMax`, and never more than a rejected record keeps. */
+export function refusedRecord(
+  { key, value, reason, ...place }: Refusal,
+  bytesMax: number = limits.rejectedBytesMax,
+): RefusedRowRecord {
   const content = value === null ? null : Buffer.from(value)
-  const kept = content?.subarray(0, limits.rejectedBytesMax) ?? null
+  const kept = content?.subarray(0, Math.min(limits.rejectedBytesMax, bytesMax)) ?? null
   return {
-    id: randomBytes(16).toString('hex'),
     ...place,
     reason: reason.slice(0, limits.errorCharsMax),
     key: key === null ? null : Buffer.from(key).toString('base64'),

@@ -9,7 +9,7 @@
 import type { Committable, StagedPart } from '../../model/manifest.ts'
 import type { StageContext, StageWriter } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
-import { createStaged, readStaged, stagedName } from './staged-objects.ts'
+import { createStaged, partsOf, readStaged, stagedName } from './staged-objects.ts'
 
 /** Rows with the same columns. */
 export interface RowBlock {
@@ -105,9 +105,7 @@ export function blockWriter(
     flush,
     async seal() {
       await flush()
-      return [...lanes]
-        .sort(([a], [b]) => a - b)
-        .map(([lane, { rows, bytes, objects }]) => ({ lane, rows, bytes, objects, handle }))
+      return partsOf(lanes, handle)
     },
   }
 }

@@ -4,6 +4,7 @@
  * By the rule of `ports/once-created.ts`; here only what sinks add to it: names, and memory that is used again.
  */
 import type { ObjectRef } from '../../model/head.ts'
+import type { StagedPart } from '../../model/manifest.ts'
 import { createOnce, readChecked } from '../../ports/once-created.ts'
 import type { StageContext } from '../../ports/sink.ts'
 import type { Store } from '../../ports/store.ts'
@@ -25,6 +26,16 @@ export async function createStaged(store: Store, name: string, chunks: readonly 
   // After an answer that was lost, a request may still be on its way with them.
   if (clear) for (const chunk of chunks) giveBack(chunk)
   return ref
+}
+
+/** What was staged for a lane. */
+type LaneOutput = Pick<StagedPart, 'rows' | 'bytes' | 'objects'>
+
+/** The parts of an invocation, in the order of lanes. */
+export function partsOf(lanes: ReadonlyMap<number, LaneOutput>, handle: unknown): StagedPart[] {
+  return [...lanes]
+    .sort(([a], [b]) => a - b)
+    .map(([lane, { rows, bytes, objects }]) => ({ lane, rows, bytes, objects, handle }))
 }
 
 /** The bytes of a staged object. Throws `OBJECT_MISSING`, `OBJECT_DAMAGED`. */

@@ -30,11 +30,10 @@ import {
   parseEntry,
   parseNote,
   type RefusedNote,
-  type RefusedRowRecord,
   sequenceOf,
 } from './marker-records.ts'
 import { sameMarker } from './markers.ts'
-import { withinBytes } from './refused-rows.ts'
+import { type RefusedRowRecord, withinBytes } from './refused-rows.ts'
 
 const triesMax = 100
 const unclearMax = 3

@@ -6,7 +6,7 @@
  */
 import { PawlError } from '../../model/errors.ts'
 import { limits } from '../../model/limits.ts'
-import type { RefusedRowRecord } from '../shared/marker-records.ts'
+import type { RefusedRowRecord } from '../shared/refused-rows.ts'
 import type { RowBlock } from '../shared/row-blocks.ts'
 import { contentsOf, type EncodedContents } from './rows.ts'
 

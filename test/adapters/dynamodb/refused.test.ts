@@ -3,20 +3,20 @@ import { expect, test } from 'vitest'
 import { type AttributeMap, bytesOf } from '../../../lib/adapters/dynamodb/attributes.ts'
 import type { DynamoForm } from '../../../lib/adapters/dynamodb/sink-form.ts'
 import type { OpenLane } from '../../../lib/adapters/dynamodb/sink-marker.ts'
-import type { UnrecordedRow } from '../../../lib/adapters/dynamodb/sink-promotion.ts'
 import { recordedBytesMax, recordingOf } from '../../../lib/adapters/dynamodb/sink-refused.ts'
+import type { RefusedRowRecord } from '../../../lib/adapters/shared/refused-rows.ts'
 import { limits } from '../../../lib/model/limits.ts'
 
 const lane = { stage: 's', pipeline: 'p'.repeat(60), sink: 'k'.repeat(60), lane: 39 }
 const open = { table: null, form: {} as DynamoForm, lane } as unknown as OpenLane
 
-const refusal = (row: number, bytes: number): UnrecordedRow => ({
+const refusal = (row: number, bytes: number): RefusedRowRecord => ({
   ...{ incarnation: 'i'.repeat(36), epoch: 7, row, code: 'ValidationException', column: null, cutBytes: 0 },
   ...{ reason: 'r'.repeat(300), key: Buffer.alloc(800).toString('base64') },
   value: Buffer.alloc(bytes, 1).toString('base64'),
 })
 
-const chunksOf = (rows: readonly UnrecordedRow[]) => {
+const chunksOf = (rows: readonly RefusedRowRecord[]) => {
   const { puts, bytes } = recordingOf(open, 'refused', rows)
   return { bytes, items: puts.map(({ Put }) => Put.Item as unknown as AttributeMap) }
 }

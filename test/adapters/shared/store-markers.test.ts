@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type MemoryStore, memoryStore } from '../../../lib/adapters/memory/store.ts'
-import type { RefusedRowRecord } from '../../../lib/adapters/shared/marker-records.ts'
+import type { RefusedRowRecord } from '../../../lib/adapters/shared/refused-rows.ts'
 import {
   refusedCount,
   rowsWritten,
